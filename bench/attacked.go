@@ -44,6 +44,11 @@ func (b *attackBench) wait(d time.Duration) error {
 	}
 }
 
+// priority returns how attackers are started.
+func (b *attackBench) priority(h attackScenario) spawnOptions {
+	return spawnOptions{nice: !h.full && !b.hostile.full}
+}
+
 // inOrder calls functions until one fails.
 func inOrder(steps ...func() error) error {
 	for _, step := range steps {
@@ -64,7 +69,7 @@ func (b *attackBench) attacked(h attackScenario, side int, r *attackResult) erro
 	resetPeak(t.pid())
 	peak := watchMemory(t.pid())
 	defer peak.stop()
-	attackers, err := spawn("attack", attackParams{Name: h.name, Addr: fmt.Sprintf("127.0.0.1:%d", t.port), Metrics: t.metrics}, spawnOptions{nice: true})
+	attackers, err := spawn("attack", attackParams{Name: h.name, Addr: fmt.Sprintf("127.0.0.1:%d", t.port), Metrics: t.metrics}, b.priority(h))
 	if err != nil {
 		return err
 	}
@@ -76,7 +81,7 @@ func (b *attackBench) attacked(h attackScenario, side int, r *attackResult) erro
 		func() error { use = newCPUUse(t.pid()); return b.wait(b.hostile.time) },
 		func() error { return attackers.ask("", &r.Attackers) },
 		func() error { r.CPU = use.percent(); return nil },
-		func() (err error) { r.Attacked, err = t.end(); return err },
+		func() (err error) { r.Attacked, r.Newcomers, err = t.end(); return err },
 	); err != nil {
 		return errors.Join(err, t.ended())
 	}
@@ -110,7 +115,7 @@ func (b *attackBench) control(h attackScenario, side int, r *attackResult) error
 		return err
 	}
 	defer t.close()
-	sink, err := spawn("sink", nil, spawnOptions{nice: true})
+	sink, err := spawn("sink", nil, b.priority(h))
 	if err != nil {
 		return err
 	}
@@ -126,7 +131,7 @@ func (b *attackBench) control(h attackScenario, side int, r *attackResult) error
 	if err := sink.next(&p.Addr); err != nil {
 		return err
 	}
-	attackers, err := spawn("attack", p, spawnOptions{nice: true})
+	attackers, err := spawn("attack", p, b.priority(h))
 	if err != nil {
 		return err
 	}
@@ -137,5 +142,5 @@ func (b *attackBench) control(h attackScenario, side int, r *attackResult) error
 		t.begin,
 		func() error { use = newCPUUse(t.pid()); return b.wait(b.hostile.time) },
 		func() error { r.ControlCPU = use.percent(); return nil },
-		func() (err error) { r.Control, err = t.end(); return err })
+		func() (err error) { r.Control, _, err = t.end(); return err })
 }

@@ -19,10 +19,11 @@ const childArg = "child"
 // childKinds are what a child can be. Each is called with its parameters. It reads
 // commands from lines, and replies to each with one line.
 var childKinds = map[string]func(params []byte, lines *bufio.Scanner) error{
-	"attack": attackMain,
-	"paced":  pacedMain,
-	"sink":   sinkMain,
-	"victim": victimMain,
+	"attack":   attackMain,
+	"newcomer": newcomerMain,
+	"paced":    pacedMain,
+	"sink":     sinkMain,
+	"victim":   victimMain,
 }
 
 // childMain is the main function of a child.

@@ -155,7 +155,10 @@ func (r *run) dialNet() (*client, error) {
 // instances, which must precede the first fetch.
 var hello = encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
 
-func greet(conn io.ReadWriteCloser) (*client, error) {
+func greet(conn io.ReadWriteCloser) (*client, error) { return greetWith(conn, hello) }
+
+// greetWith reads the greeting, and sends hello.
+func greetWith(conn io.ReadWriteCloser, hello []byte) (*client, error) {
 	c := &client{conn: conn, r: pdu.NewReader(conn, 0)}
 	b, err := c.r.Next()
 	var m pdu.Error

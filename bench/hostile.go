@@ -19,6 +19,7 @@ type hostileOptions struct {
 	time  time.Duration
 	every time.Duration
 	both  bool
+	full  bool // attackers do not have the lowest priority
 }
 
 // rampTimeout is how long attackers may take to connect.
@@ -32,43 +33,50 @@ type attackScenario struct {
 	name, about string
 	attack      func(m *attack.Metrics) attack.Attack // nil: honest clients, which are compared with C pmcd's
 	setup       setup                                 // of TLS and SASL
+	full        bool                                  // the attackers never have the lowest priority
 }
 
 var attackScenarios = []attackScenario{
 	{"insts", "400 clients fetch 16,377 times pmcd.client.start_date, without instances, 0.5 MB/s", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 400, Rate: 0.5e6, Script: m.ExcludedInsts()}
-	}, setup{}},
+	}, setup{}, false},
 	{"profiles", "200 clients with 64 contexts, each with a profile of 64 KiB", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 200, Rate: 120e6, Script: m.Profiles(64)}
-	}, setup{}},
+	}, setup{}, false},
 	{"unread", "60 clients do not read replies of 15 MiB", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 60, Rate: 4e6, Script: m.Unread(maxReply, 3)}
-	}, setup{}},
+	}, setup{}, false},
 	{"repeated", "one client repeats kernel.percpu.interrupts of 128 CPUs, 13 KB/s", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 1, Rate: 13e3, Script: m.RepeatedPMID()}
-	}, setup{}},
+	}, setup{}, false},
 	{"heavy", "200 clients fetch all kernel metrics", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 200, Script: m.AllMetrics()}
-	}, setup{}},
+	}, setup{}, false},
 	{"names", "200 clients look up 1,600 names a request", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 200, Script: m.Names()}
-	}, setup{}},
+	}, setup{}, false},
 	{"crowd", "2,000 clients fetch a metric of pmcd's own", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 2000, Script: m.Small()}
-	}, setup{}},
+	}, setup{}, false},
+	{"newcomer", "1,000 clients fetch a metric of pmcd's own, and one connects again and again", func(m *attack.Metrics) attack.Attack {
+		return attack.Attack{Conns: 1001, Retry: time.Millisecond, Script: m.Connecting(1001, 1)}
+	}, setup{}, true},
+	{"newcomers", "1,000 clients fetch a metric of pmcd's own, and 60 connect again and again", func(m *attack.Metrics) attack.Attack {
+		return attack.Attack{Conns: 1060, Retry: time.Millisecond, Script: m.Connecting(1060, 60)}
+	}, setup{}, true},
 	{"contexts", "4 clients fetch in alternating contexts with large profiles, 0.1 MB/s", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 4, Rate: 0.1e6, Script: m.Alternating()}
-	}, setup{}},
+	}, setup{}, false},
 	{"many", "10,000 clients do a little of each", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 10_000, Rate: 0.2e6, Script: m.Mixed(1 << 20)}
-	}, setup{}},
+	}, setup{}, false},
 	{"handshakes", "1,000 connections that begin TLS handshakes with RSA-2048, half of which never end", func(*attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 1000, Connects: 2000, Retry: time.Millisecond, Script: attack.Handshakes()}
-	}, setup{tls: rsaKey}},
+	}, setup{tls: rsaKey}, false},
 	{"logins", "400 connections with failing logins (SASL PLAIN), half of which never end", func(*attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 400, Retry: time.Millisecond, Script: attack.Logins()}
-	}, setup{logins: true}},
-	{"honest", "64 clients in a closed loop, none is hostile", nil, setup{}},
+	}, setup{logins: true}, false},
+	{"honest", "64 clients in a closed loop, none is hostile", nil, setup{}, false},
 }
 
 // attackNamed returns the attack of a name, or nil.

@@ -41,9 +41,10 @@ func TestWatch(t *testing.T) {
 func TestLimits(t *testing.T) {
 	ok := func() *attackResult {
 		return &attackResult{
-			Attacked: map[string]watched{"unix a": {Fetches: 9, P99: 3}, "tcp a": {Fetches: 9, P99: 4}},
-			Control:  map[string]watched{"unix a": {P99: 2}, "tcp a": {P99: 2}},
-			RSS:      200, Watchdog: 3, HasWatchdog: true, End: 1,
+			Attacked:  map[string]watched{"unix a": {Fetches: 9, P99: 3}, "tcp a": {Fetches: 9, P99: 4}},
+			Control:   map[string]watched{"unix a": {P99: 2}, "tcp a": {P99: 2}},
+			Newcomers: []watched{{Fetches: 9, P99: 150}, {Fetches: 9, P99: 199}},
+			RSS:       200, Watchdog: 3, HasWatchdog: true, End: 1,
 		}
 	}
 	set := func(r *attackResult, name string, w watched) { r.Attacked[name] = w }
@@ -52,11 +53,11 @@ func TestLimits(t *testing.T) {
 		change func(r *attackResult)
 	}{
 		{"", func(*attackResult) {}},
-		{"p99", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 4.1}) }},
-		{"p99", func(r *attackResult) {
-			set(r, "unix a", watched{Fetches: 9, P99: 21})
-			r.Control["unix a"] = watched{P99: 19}
-		}},
+		{"", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 99}) }},
+		{"p99", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 101}) }},
+		{"newcomer", func(r *attackResult) { r.Newcomers[1].P99 = 201 }},
+		{"newcomer", func(r *attackResult) { r.Newcomers[0].Failed = 1 }},
+		{"newcomer", func(r *attackResult) { r.Newcomers = nil }},
 		{"p99", func(r *attackResult) { set(r, "unix a", watched{}) }},
 		{"p99", func(r *attackResult) { clear(r.Attacked) }},
 		{"late", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 3, Late: 1}) }},

@@ -77,6 +77,7 @@ func main() {
 	flag.DurationVar(&o.hostile.time, "attack", 10*time.Second, "measured of each attack")
 	flag.DurationVar(&o.hostile.every, "every", 10*time.Millisecond, "the `time` between two fetches of the client beside attackers; 0 is at once")
 	flag.BoolVar(&o.hostile.both, "both", false, "attack C pmcd, too")
+	flag.BoolVar(&o.hostile.full, "full", false, "attackers have the same priority as the daemon, not the lowest")
 	list := flag.Bool("list", false, "name the scenarios and exit")
 	flag.Parse()
 	if *list {

@@ -7,19 +7,22 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/bench/attack"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A target is a daemon with victims.
 type target struct {
 	*run
-	manager *manager
-	metrics attack.Metrics
-	victims map[string]*child // by how they connect
-	idle    memoryUse
+	manager   *manager
+	metrics   attack.Metrics
+	victims   map[string]*child // by how they connect
+	newcomers *child
+	idle      memoryUse
 }
 
 // start starts a daemon and the victims for an attack.
@@ -70,11 +73,25 @@ func (b *attackBench) start(h attackScenario, side int) (t *target, err error) {
 		err = spawnVictim("tcp", "tcp4", fmt.Sprintf("%s:%d", b.net.addr, t.port), spawnOptions{user: true, net: b.net})
 	}
 	if err == nil {
+		err = t.startNewcomers(b, ids[0])
+	}
+	if err == nil {
 		err = b.wait(time.Second)
 	}
 	t.idle = memoryOf(t.pid())
 	t.manager.restart()
 	return t, err
+}
+
+// startNewcomers starts the clients that connect beside attackers, at the address of another
+// host if there is one.
+func (t *target) startNewcomers(b *attackBench, id pdu.PMID) (err error) {
+	p, o := newcomerParams{Network: "unix", Addr: filepath.Join(t.dir, "sock"), ID: id}, spawnOptions{user: true, net: b.net}
+	if b.net != nil {
+		p.Network, p.Addr = "tcp4", fmt.Sprintf("%s:%d", b.net.addr, t.port)
+	}
+	t.newcomers, err = spawn("newcomer", p, o)
+	return err
 }
 
 // attackMetrics finds out what the attacks fetch.
@@ -112,16 +129,21 @@ func (r *run) attackMetrics() (m attack.Metrics, err error) {
 // begin begins the measurements of the victims.
 func (t *target) begin() error {
 	var errs []error
-	for _, c := range t.victims {
+	for _, c := range t.children() {
 		errs = append(errs, c.ask("measure", &struct{}{}))
 	}
 	return errors.Join(errs...)
 }
 
-// end returns what the victims have measured, by victim and metric.
-func (t *target) end() (map[string]watched, error) {
-	all := map[string]watched{}
-	var errs []error
+// children returns all processes that measure.
+func (t *target) children() []*child {
+	return append(slices.Collect(maps.Values(t.victims)), t.newcomers)
+}
+
+// end returns what the victims have measured, by victim and metric, and what newcomers have.
+func (t *target) end() (all map[string]watched, newcomers []watched, err error) {
+	all = map[string]watched{}
+	errs := []error{t.newcomers.ask("report", &newcomers)}
 	for name, c := range t.victims {
 		var w []watched
 		errs = append(errs, c.ask("report", &w))
@@ -129,11 +151,11 @@ func (t *target) end() (map[string]watched, error) {
 			all[name+" "+watchedNames[i]] = w[i]
 		}
 	}
-	return all, errors.Join(errs...)
+	return all, newcomers, errors.Join(errs...)
 }
 
 func (t *target) close() {
-	for c := range maps.Values(t.victims) {
+	for _, c := range t.children() {
 		c.stop()
 	}
 	if t.run != nil && t.daemon != nil {

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -71,6 +72,18 @@ func (m *Metrics) Names() func(int) Script {
 func (m *Metrics) Small() func(int) Script {
 	s := Script{Once: slices.Concat(hello(), all(0)), Wait: true, Repeat: [][]byte{Fetch(0, 1, m.Own)}}
 	return func(int) Script { return s }
+}
+
+// Connecting is Small for all connections but the last n, which connect, send CREDS and
+// disconnect after a moment.
+func (m *Metrics) Connecting(conns, n int) func(int) Script {
+	small := m.Small()
+	return func(i int) Script {
+		if i < conns-n {
+			return small(i)
+		}
+		return Script{Once: hello(), Hold: 50 * time.Millisecond}
+	}
 }
 
 // Alternating fetches in two contexts with large profiles in turn.
