@@ -51,8 +51,12 @@ func (w *ResultWriter) Join(s *Sets) {
 }
 
 // Move appends the next n value sets of s to w. It may panic unless w has joined s
-// and s has n sets left. Move changes the PDU that s aliases.
+// and s has n sets left. Move changes the PDU that s aliases. To move 0 sets does nothing,
+// also if s has none.
 func (w *ResultWriter) Move(s *Sets, n int) {
+	if n == 0 {
+		return
+	}
 	first := s.next
 	s.next += n
 	if w.err != nil {
