@@ -1,26 +1,28 @@
-# The CI calls "make test" and nothing else.
-#
 #   make          bin/pmcd, bin/pmcdctl and bin/pmcd-prometheus
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with the built-in configuration
 #   make peers    PCP's packages from Debian, and a root directory of Debian 13
 #                 with PCP 6.3.8, to test with (root, once)
-#   make test     everything below up to systemtest, and a little of the rest:
-#                 under 40 minutes
-#   make check    format, vet, staticcheck, go.mod, imports, skips
-#   make unit     unit tests with the race detector; parsers as 32-bit programs;
-#                 plugins from other modules
+#   make test     format, vet, unit tests, with the race detector where there is
+#                 concurrency, and a little of peertest and systemtest; what this machine
+#                 lacks is not run. It installs nothing, unless PEERS=install: then it
+#                 begins with "make peers"
+#   make ci       "make test", and all below up to systemtest; what this machine lacks fails
+#   make check    staticcheck, go.mod, imports, skips
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make systemtest   what an admin does with the service, on copies of this
 #                 machine that boot with systemd (root with CAP_SYS_ADMIN)
+#   make long     what takes hours, before a release: releasetest, qemutest, pmdatest,
+#                 fuzz, fuzz-daemon, flakes, soak
 #   make pmdatest PCP's agents for other programs, with those programs, under both
-#                 daemons: 10 to 15 minutes; "make test" has a short form of it
+#                 daemons: 10 to 15 minutes; "make ci" has a short form of it
 #   make fuzz     each fuzz target for FUZZTIME
 #   make fuzz-daemon  pmcd with the race detector, hostile clients and agents, reloads
 #                 and few descriptors for TIME, beginning with seed SEED if that is
-#                 given; "make test" has a short form of it
-#   make repeat   the tests with peers again and again for TIME
+#                 given; "make ci" has a short form of it
+#   make flakes   unit tests and peertest again and again for TIME, under load: which
+#                 tests depend on luck?
 #   make soak     our pmcd under mixed load for TIME, or with LOGGERS clients that
 #                 fetch each second; with the race detector if RACE=1
 #   make bench    our pmcd and PCP's in turns: tables of ratios, at ordinary rates
@@ -34,7 +36,7 @@
 #   make releasetest  "make release" for amd64 and arm64 from two directories, whose
 #                 bytes are compared, and all tests of packages, on Debian 12 and 13
 #   make qemutest unit tests, pmcd and pmcdctl as programs for arm64 and s390x, which
-#                 is big-endian, with qemu-user-static; "make test" has package pdu
+#                 is big-endian, with qemu-user-static; "make ci" has package pdu
 #                 for s390x
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
@@ -77,26 +79,13 @@ UNITS       = $(if $(PCP),,yes)
 # The PCP that this pmcd replaced may have been removed since.
 SWAPOUT     = $(if $(DESTDIR),,$(if $(filter file,$(origin SWAP)),yes,$(SWAP)))
 
-# The version is fixed: a new check must not fail an old commit.
-STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-
 # Plugins need cgo.
 export CGO_ENABLED = 1
 # Without this, child processes with the race detector sleep for a second at exit.
 export GORACE = atexit_sleep_ms=0
 
-# Packages with tests that only run PCP's programs.
-PEERPKGS = ./cmd/pmcd/peertest/...
-# Packages with tests that only boot machines.
-BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/packagetest ./cmd/pmcd/internal/booted
-# The package that fuzzes the daemon, which takes all CPUs.
-FUZZPKG = ./cmd/pmcd/fuzztest
 # The package with tests of pmcd and pmcdctl for other processors.
 QEMUPEERS = ./cmd/pmcd/qemutest
-# All others.
-UNITPKGS = $$($(GO) list ./... | grep -v -e /qemutest -e /peertest -e /systemtest -e /packagetest -e /internal/booted -e /fuzztest)
-# Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
-PKGS32   = ./pdu ./pdu/pmapi ./pmcdconf/... ./pmnsload ./access ./agents/internal/tracepdu ./agents/pmda/cache ./agents/builtin/linux ./agents/builtin/mmv ./agents/rawio
 
 # Packages whose tests run under qemu-user: what has bytes in an order, or system calls.
 QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/internal/... ./agents/mmv ./agents/pmda/... \
@@ -123,7 +112,7 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
-.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest qemu-short test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -207,52 +196,35 @@ releasetest:
 	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest
 	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^TestPackage' ./cmd/pmcd/systemtest
 
+# It installs nothing, unless PEERS=install.
+test:
+	$(if $(filter install,$(PEERS)),etc/peers.sh)
+	@$(GO) run ./etc/runtests test
+
 # What a test needs and the machine lacks is a failure.
-test: export PMCD_REQUIRE_PEERS = 1
-test: peers check unit qemu-short fuzz-short peertest systemtest
+ci ci-rest: export PMCD_REQUIRE_PEERS = 1
+ci: peers
+	@$(GO) run ./etc/runtests -slowest 20 test rest
+
+ci-rest:
+	@$(GO) run ./etc/runtests -slowest 20 rest
+
+check peertest systemtest:
+	@PMCD_REQUIRE_PEERS=1 $(GO) run ./etc/runtests $@
+
+flakes: peers
+	@$(GO) run ./etc/runtests -flakes $(TIME) flakes
+
+# What takes hours. Run it before a release.
+long: releasetest qemutest pmdatest fuzz fuzz-daemon flakes soak
 
 peers:
 	etc/peers.sh
-
-check:
-	@echo "== check"
-	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:" $$files; exit 1; fi
-	$(GO) vet ./...
-	$(STATICCHECK) ./...
-	$(GO) mod tidy -diff
-	$(GO) test -count=1 -run '^Test(Imports|PublicAPI|Skips)$$' ./cmd/pmcd
-
-# Tests named TestPeer... need PCP; they run in peertest.
-unit:
-	@echo "== unit tests"
-	$(GO) test -race -skip '^TestPeer' $(UNITPKGS)
-	PMCD_ACCEPTOR=portable $(GO) test -race -skip '^TestPeer' ./daemon
-	CGO_ENABLED=0 GOOS=darwin $(GO) build ./daemon/internal/conn
-	for os in darwin windows; do CGO_ENABLED=0 GOOS=$$os $(GO) build ./pdu/... || exit 1; done
-	CGO_ENABLED=0 GOOS=freebsd $(GO) build ./daemon/internal/conn
-	$(GO) test -count=1 ./cmd/pmcd/plugintest
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
-
-qemu-short:
-	@echo "== tests for s390x"
-	CGO_ENABLED=0 GOARCH=s390x $(GO) test -exec qemu-s390x-static -skip '^TestPeer' ./pdu
 
 qemutest: peers
 	GO="$(GO)" etc/qemutest.sh s390x qemu-s390x-static $(QEMUPKGS)
 	GO="$(GO)" etc/qemutest.sh arm64 qemu-aarch64-static $(QEMUPKGS)
 	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m $(QEMUPEERS)
-
-# -count=1: the test cache does not see changes of the programs that these tests
-# run.
-peertest:
-	@echo "== tests with PCP's programs"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 30m -run '^TestPeer' $(UNITPKGS)
-	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 30m $(PEERPKGS)
-
-# Without the race detector, which needs more than the units allow.
-systemtest:
-	@echo "== tests on booted machines"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 40m $(BOOTPKGS)
 
 pmdatest: peers
 	etc/peers-root.sh trixie servers
@@ -263,16 +235,8 @@ fuzz:
 	@echo "== fuzzing, $(FUZZTIME) a target"
 	GO="$(GO)" etc/fuzz.sh $(FUZZTIME)
 
-fuzz-short:
-	@echo "== fuzzing, short"
-	GO="$(GO)" etc/fuzz.sh 2s
-	$(GO) test -count=1 $(FUZZPKG)
-
 fuzz-daemon:
 	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' $(FUZZPKG)
-
-repeat:
-	GO="$(GO)" etc/repeat.sh $(TIME)
 
 bin/bench: FORCE
 	$(GO) build -o $@ ./bench
@@ -290,7 +254,7 @@ bench-docs:
 	$(MAKE) bench OUT=docs/bench BENCH="-into README.md,docs/performance.md $(BENCH)"
 
 bench-parts:
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s $(UNITPKGS)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s ./...
 
 clean:
 	rm -rf bin .peers

@@ -73,7 +73,7 @@ func TestPeerCrash(t *testing.T) {
 			t.Logf("seed %d", seed)
 			c.rnd = rand.New(rand.NewPCG(seed, 0))
 			rounds := 8
-			if os.Getenv("PMCD_REPEAT") == "1" {
+			if os.Getenv("PMCD_LONG") == "1" {
 				rounds = 100
 			}
 			c.prepare()

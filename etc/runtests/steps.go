@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A step is a command.
+type step struct {
+	name   string
+	args   []string
+	env    []string
+	silent bool // it fails if it prints
+}
+
+// Packages, as patterns for the go command.
+var (
+	// Where there is concurrency.
+	raced = []string{"./daemon/...", "./agents/transport/...", "./agents/wire", "./agents/fairqueue", "./agents/rawio",
+		"./agents/launch/...", "./agents/serve/...", "./pdu/pmapi"}
+	// Tests that boot machines.
+	booted = []string{"./cmd/pmcd/systemtest", "./cmd/pmcd/packagetest", "./cmd/pmcd/internal/booted"}
+	// Tests that run PCP's programs.
+	peers = []string{"./cmd/pmcd/peertest/..."}
+	// Tests that run for minutes. fuzztest takes all CPUs.
+	long = []string{"./cmd/pmcd/plugintest", "./cmd/pmcd/fuzztest", "./cmd/pmcd/qemutest", "./cmd/pmcd/releasetest", "./cmd/pmcd/pmdatest"}
+	// Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
+	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./agents/internal/tracepdu",
+		"./agents/pmda/cache", "./agents/builtin/linux", "./agents/builtin/mmv", "./agents/rawio"}
+)
+
+// groups returns the steps of a name. Those of a group run side by side.
+func groups(name string) [][]step {
+	switch name {
+	case "test": // on any machine, in minutes
+		return [][]step{
+			{{name: "format", args: []string{"gofmt", "-l", "."}, silent: true}},
+			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
+			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-skip=^TestPeer")},
+			{tests("a Go plugin", []string{"./cmd/pmcd/plugintest"}, "-run=^TestOutside$/^replace$"),
+				tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$"),
+				tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$")},
+		}
+	case "check":
+		return [][]step{{
+			{name: "staticcheck", args: []string{"go", "run", "honnef.co/go/tools/cmd/staticcheck@v0.8.2", "./..."}},
+			{name: "go.mod", args: []string{"go", "mod", "tidy", "-diff"}},
+			tests("imports", []string{"./cmd/pmcd"}, "-run=^Test(Imports|PublicAPI|Examples|Skips)$"),
+		}}
+	case "peertest":
+		return [][]step{
+			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=1", "-timeout=30m")},
+			{tests("beside PCP, of packages", withPeers(), "-count=1", "-timeout=30m", "-run=^TestPeer")},
+		}
+	case "systemtest":
+		return [][]step{{tests("on booted machines", booted, "-count=1", "-timeout=30m")}}
+	case "flakes":
+		return [][]step{
+			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
+			{tests("unit tests", except(raced, booted, peers, long), "-skip=^TestPeer")},
+			{tests("beside PCP", peers, "-p=1", "-timeout=60m")},
+		}
+	case "rest": // of what the CI runs
+		return slices.Concat(groups("check"), [][]step{
+			{build("darwin", "./pdu/..."), build("windows", "./pdu/...")},
+			{tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386"),
+				tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x")},
+			{tests("Go plugins", long[:1], "-count=1"), tests("PCP's agents, releases", long[3:], "-count=1")},
+			{tests("the daemon, fuzzed", long[1:2], "-count=1")},
+		}, groups("systemtest"), groups("peertest"))
+	}
+	return nil
+}
+
+// besidePCP are tests of peertest that take little time.
+var besidePCP = []string{"TestTools", "TestPmlogger", "TestPeerReload", "TestPeerHostRules", "TestPeerSession", "TestTransports"}
+
+func tests(name string, packages []string, args ...string) step {
+	return step{name: name, args: slices.Concat([]string{"go", "test", "-json"}, args, packages)}
+}
+
+func build(goos, packages string) step {
+	return step{name: "build for " + goos, args: []string{"go", "build", packages}, env: []string{"CGO_ENABLED=0", "GOOS=" + goos}}
+}
+
+func (s step) with(env ...string) step {
+	s.env = env
+	return s
+}
+
+// list returns the import paths of packages.
+func list(patterns ...string) []string {
+	cmd := exec.Command("go", append([]string{"list"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	out, _ := cmd.Output() // what fails here fails in go test, too
+	return strings.Fields(string(out))
+}
+
+// except returns all packages but these.
+func except(lists ...[]string) []string {
+	others := list(slices.Concat(lists...)...)
+	return slices.DeleteFunc(list("./..."), func(p string) bool { return slices.Contains(others, p) })
+}
+
+// withPeers returns the directories with tests named TestPeer, other than those of peers.
+func withPeers() (dirs []string) {
+	all := slices.Concat(booted, long)
+	for _, p := range except(peers) {
+		dir := "./" + short(p)
+		files, _ := filepath.Glob(dir + "/*_test.go")
+		if !slices.Contains(all, dir) && slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && bytes.Contains(text, []byte("\nfunc TestPeer"))
+		}) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
