@@ -116,9 +116,6 @@ type Config struct {
 	Changed func(Health)
 
 	Open OpenFunc // opens agents other than the built-in one of domain 2; required
-	// Preload may be nil. It does the part of Open that may be done before pmdaroot has
-	// started. See PreloadFunc.
-	Preload PreloadFunc
 	// Log receives the log. Lines without time and level have the attribute
 	// logtext.Bare. If it is nil there is no log.
 	Log *slog.Logger

@@ -17,17 +17,10 @@ import (
 // agent that uses the protocol.
 type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
 
-// A PreloadFunc does the part of the start of an agent that may be done before pmdaroot has
-// started. An OpenFunc is called with the same spec later, and does the rest. If the PreloadFunc
-// fails, the OpenFunc does all and returns the error. Discard is called after the OpenFunc, and
-// ends what that has not used.
-type PreloadFunc func(ctx context.Context, spec *pmcdconf.Agent) (discard func())
-
 // newAgentSet returns the Set for the agents of d.
 func (d *Daemon) newAgentSet() *agentset.Set {
 	return agentset.New(agentset.Config{
 		Open:             d.openAgent,
-		Preload:          d.preloadAgent,
 		HandshakeTimeout: func() time.Duration { return time.Duration(d.credsTimeout.Load()) },
 		RequestTimeout:   func() time.Duration { return time.Duration(d.timeout.Load()) },
 		LateGrace:        d.cfg.LateGrace,
@@ -46,7 +39,7 @@ func (d *Daemon) newAgentSet() *agentset.Set {
 
 // openAgent connects to the agent of spec.
 func (d *Daemon) openAgent(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-	if !isOwn(spec) {
+	if spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 		return d.cfg.Open(ctx, spec, opt)
 	}
 	var h pmcd.Host = host{d}
@@ -61,19 +54,6 @@ func (d *Daemon) openAgent(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	tr.LimitReplies(d.cfg.MaxReply)
 	// The interface is that of the agent in its place in C pmcd, for the log.
 	return &transport.Conn{Transport: tr, In: -1, Out: -1, Interface: 6}, nil
-}
-
-// preloadAgent begins the start of the agent of spec.
-func (d *Daemon) preloadAgent(ctx context.Context, spec *pmcdconf.Agent) (discard func()) {
-	if d.cfg.Preload == nil || isOwn(spec) {
-		return func() {}
-	}
-	return d.cfg.Preload(ctx, spec)
-}
-
-// isOwn reports whether the agent of spec is the one for pmcd's own metrics.
-func isOwn(spec *pmcdconf.Agent) bool {
-	return spec.Kind == pmcdconf.DSO && spec.Entry == pmcdconf.PMCDEntry
 }
 
 // An agentObserver notifies clients and the rest of the Daemon of changes of agents.

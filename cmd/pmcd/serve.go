@@ -267,7 +267,6 @@ func (s *server) newDaemon() (err error) {
 		Problems:  func() []string { return slices.Concat(opt.Mistakes, rights.Problems()) },
 		AgentNote: rights.Note,
 		Open:      agents.Open,
-		Preload:   agents.Preload,
 		Log:       s.log,
 	})
 	return err

@@ -8,10 +8,9 @@
  * but those below. The program is not linked with PCP: the host looks up the
  * functions that it needs in the libraries of the DSO.
  *
- * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH [USER]. The host loads the DSO and
- * waits for one byte on its standard input. Then it calls the entry function. Before
- * the PDUs it writes one line to its standard output: "interface N"; or "error TEXT",
- * and exits.
+ * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH [USER]. Before the PDUs the host
+ * writes one line to its standard output: "interface N"; or "error TEXT", and
+ * exits.
  */
 
 #define _GNU_SOURCE
@@ -127,18 +126,6 @@ static void become_user(const char *user)
 		_exit(1);
 }
 
-/* Waits until pmcd wants the entry function to be called. */
-static void await_pmcd(int requests)
-{
-	char byte;
-	ssize_t n = read(requests, &byte, 1);
-
-	if (n == 0)
-		exit(0); /* pmcd has closed the pipe */
-	if (n < 0)
-		DIE("cannot read from pmcd: %s", strerror(errno));
-}
-
 /* The whole program of a host. It does not return. */
 static void run_host(const char *name, const char *domain, const char *entry, const char *path, const char *user)
 {
@@ -172,7 +159,6 @@ static void run_host(const char *name, const char *domain, const char *entry, co
 	if (progname == NULL || pmdaconnect == NULL || pmdamain == NULL)
 		DIE("%s is not linked with libpcp_pmda and libpcp", path);
 
-	await_pmcd(requests);
 	progname(name);
 	agent.domain = atoi(domain);
 	agent.interface = NO_INTERFACE;

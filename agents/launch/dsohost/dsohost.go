@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
@@ -91,8 +90,7 @@ func kindOf(m os.FileMode) string {
 }
 
 // Spec returns how to start a host for d. Errors of the host and all output of the
-// DSO go to stderr. The host loads the DSO when it is started, and calls the entry
-// function when [Init] is called. It ends when its pipes are closed.
+// DSO go to stderr. When the host has been started, [Ready] must be called.
 func Spec(d DSO, stderr *os.File) (child.Spec, error) {
 	if !supported {
 		return child.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
@@ -115,17 +113,13 @@ func Spec(d DSO, stderr *os.File) (child.Spec, error) {
 // bytes.
 const maxLine = 1024
 
-// Init has the host at the other end of conn call the entry function of the DSO. It
-// waits until the DSO is loaded and the function has returned, or until ctx ends. It
-// returns the version of the agent's interface (PMDA_INTERFACE_7 is 7). The caller does
-// the handshake of the PDU protocol next.
-func Init(ctx context.Context, conn *child.Pipes) (iface int, err error) {
+// Ready waits until the host at the other end of conn has loaded the DSO and called
+// its entry function, or until ctx ends. It returns the version of the agent's
+// interface (PMDA_INTERFACE_7 is 7). The caller does the handshake of the PDU
+// protocol next.
+func Ready(ctx context.Context, conn *child.Pipes) (iface int, err error) {
 	if conn == nil {
 		return 0, errors.New("the DSO host has no pipes")
-	}
-	// A host that could not load the DSO has ended, and its line says why.
-	if _, err := conn.Write([]byte{0}); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return 0, fmt.Errorf("cannot write to the DSO host: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
 	line, err := readLine(conn)

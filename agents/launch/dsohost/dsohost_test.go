@@ -138,7 +138,7 @@ func (h host) text() string {
 
 func (h host) dial(t *testing.T) (*wire.Client, int) {
 	t.Helper()
-	iface, err := dsohost.Init(t.Context(), h.p.Pipes)
+	iface, err := dsohost.Ready(t.Context(), h.p.Pipes)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, h.text())
 	}
@@ -150,7 +150,7 @@ func (h host) dial(t *testing.T) (*wire.Client, int) {
 	return c, iface
 }
 
-// Errors that need no PMDA: Init returns the text that the host sends.
+// Errors that need no PMDA: Ready returns the text that the host sends.
 func TestHostErrors(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken\n.so")
 	whole, err := os.ReadFile(libc(t))
@@ -170,18 +170,15 @@ func TestHostErrors(t *testing.T) {
 		{broken, "no_init", "cannot load the DSO: ", 1},
 	} {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: c.path})
-		wantInitError(t, h, c.entry, c.want, c.status)
-		h = start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: c.path})
-		<-h.p.Done() // before Init writes to its pipe
-		wantInitError(t, h, c.entry, c.want, c.status)
+		wantReadyError(t, h, c.entry, c.want, c.status)
 	}
 }
 
-// wantInitError fails the test unless Init returns an error that contains want and
+// wantReadyError fails the test unless Ready returns an error that contains want and
 // the host exits with status.
-func wantInitError(t *testing.T, h host, name, want string, status int) {
+func wantReadyError(t *testing.T, h host, name, want string, status int) {
 	t.Helper()
-	_, err := dsohost.Init(t.Context(), h.p.Pipes)
+	_, err := dsohost.Ready(t.Context(), h.p.Pipes)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%s: %v, want %q\n%s", name, err, want, h.text())
 	}
@@ -216,12 +213,12 @@ func TestPeerInitFails(t *testing.T) {
 		{"exits_init", "while the DSO was loaded or initialised: EOF", 7},
 	} {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: path})
-		wantInitError(t, h, c.entry, c.want, c.status)
+		wantReadyError(t, h, c.entry, c.want, c.status)
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "waits_init", Path: path})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := dsohost.Init(ctx, h.p.Pipes); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := dsohost.Ready(ctx, h.p.Pipes); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waits_init: %v", err)
 	}
 	h.p.Pipes.Close()
@@ -277,11 +274,11 @@ func TestPeerUser(t *testing.T) {
 	path := oddDSO(t)
 	if os.Geteuid() != 0 {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "root"})
-		wantInitError(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
+		wantReadyError(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
 		testutil.NeedRoot(t)
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nosuchuser"})
-	wantInitError(t, h, "who_init", "cannot become user nosuchuser: there is no such user", 1)
+	wantReadyError(t, h, "who_init", "cannot become user nosuchuser: there is no such user", 1)
 
 	nobody, err := user.Lookup("nobody")
 	if err != nil {

@@ -29,7 +29,7 @@ func ExampleSpec() {
 		return
 	}
 	defer p.Stop(ctx)
-	version, err := dsohost.Init(ctx, p.Pipes)
+	version, err := dsohost.Ready(ctx, p.Pipes)
 	if err != nil {
 		fmt.Println(err)
 		return

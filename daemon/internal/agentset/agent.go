@@ -23,10 +23,10 @@ type Agent struct {
 	latency latencyStats
 
 	// For superviseLoop.
-	superviseOnce sync.Once // starts its goroutine
-	startRequests chan *startRequest
-	stateChanged  chan struct{}   // holds one value when the state may have changed
-	ctx           context.Context // ends when the agent is to stop; its cause is the reason
+	superviseOnce sync.Once          // starts its goroutine
+	startRequests chan chan struct{} // what is sent is closed when the start is over
+	stateChanged  chan struct{}      // holds one value when the state may have changed
+	ctx           context.Context    // ends when the agent is to stop; its cause is the reason
 	cancel        context.CancelCauseFunc
 	startAfter    []<-chan struct{} // the first start waits until they are closed
 	gone          chan struct{}     // closed when superviseLoop has returned
@@ -38,7 +38,7 @@ func (s *Set) NewAgent(spec *pmcdconf.Agent) *Agent {
 		Domain:        spec.Domain,
 		set:           s,
 		started:       make(chan struct{}),
-		startRequests: make(chan *startRequest),
+		startRequests: make(chan chan struct{}),
 		stateChanged:  make(chan struct{}, 1),
 		gone:          make(chan struct{}),
 	}

@@ -21,16 +21,11 @@ import (
 )
 
 // A Config is the configuration of a Set. All fields must be set except the times,
-// Preload, NoRestart, MaxReply and Ending.
+// NoRestart, MaxReply and Ending.
 type Config struct {
 	// Open starts or finds the agent of one line of pmcd.conf and connects to it,
 	// until ctx ends. Opt is for a connection that speaks the protocol.
 	Open func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
-	// Preload does the part of a start that may be done before pmdaroot has started, until
-	// ctx ends. Open is called with the same spec later, and does the rest. If Preload
-	// fails, Open does all and returns the error. Discard, which is called after Open, ends
-	// what Open has not used. Preload may be nil.
-	Preload func(ctx context.Context, spec *pmcdconf.Agent) (discard func())
 
 	// Timeouts that a client can change (pmcd.control).
 	HandshakeTimeout func() time.Duration // for an agent to start (-q)

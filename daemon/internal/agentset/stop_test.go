@@ -37,7 +37,7 @@ func TestStopAgent(t *testing.T) {
 				t.Errorf("%s: the agent is still there", tt.name)
 			}
 			<-a.gone
-			a.start(context.Background(), nil) // comes too late
+			a.start(context.Background()) // comes too late
 			h.pass(time.Hour)
 			if n := len(h.starts); n > 1 {
 				t.Errorf("%s: %d starts", tt.name, n)
@@ -86,7 +86,7 @@ func TestStopAgentWhileStarting(t *testing.T) {
 		next.StartAfter(a)
 		began := time.Now()
 		a.stop(errUnconfigured)
-		next.start(context.Background(), nil) // until -q
+		next.start(context.Background()) // until -q
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("the next one took %v, want 3s", took)
 		}

@@ -32,6 +32,47 @@ var (
 	errTerminated   = errors.New("terminated")
 )
 
+// Start starts the agents of list that are down. It starts pmdaroot first, because other
+// agents connect to it once, at their start, and then all others at the same time. It
+// returns when all starts are over, or ctx ends. From then on each agent is supervised
+// until it is stopped.
+func (s *Set) Start(ctx context.Context, list []*Agent) {
+	var wg sync.WaitGroup
+	for _, a := range list {
+		if a.Domain == pmcdconf.RootDomain {
+			a.start(ctx)
+		}
+	}
+	for _, a := range list {
+		if a.Domain != pmcdconf.RootDomain {
+			wg.Go(func() { a.start(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+// start starts a, if it is down, and waits until the start is over.
+func (a *Agent) start(ctx context.Context) {
+	a.superviseOnce.Do(func() { a.set.tasks.Go(func() { a.superviseLoop() }) })
+	done := make(chan struct{})
+	select {
+	case a.startRequests <- done:
+	case <-a.gone:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-a.gone:
+	case <-ctx.Done():
+	}
+}
+
+// StartAfter makes the first start of a wait for the end of old, which is being stopped. It
+// must be called before Start.
+func (a *Agent) StartAfter(old *Agent) { a.startAfter = append(a.startAfter, old.gone) }
+
 // Stop stops the agents of list at once, because pmcd ends, and waits for their
 // processes.
 func (s *Set) Stop(list []*Agent) {
@@ -84,7 +125,7 @@ func (a *Agent) superviseLoop() {
 		<-gone
 	}
 	var restart <-chan time.Time
-	var requested *startRequest // nil if it is a restart
+	var requested chan<- struct{} // closed when the start is over; nil if it is a restart
 	for {
 		if requested == nil {
 			select {
@@ -96,16 +137,14 @@ func (a *Agent) superviseLoop() {
 		if a.ctx.Err() != nil { // even if a start is due, too
 			return
 		}
-		var after <-chan struct{}
 		if requested != nil {
 			a.life.resetFailures()
-			after = requested.after
 		}
 		quiet := a.life.failures() > logThreshold
 		if requested == nil && !quiet {
 			cfg.Limiter.Log(slog.LevelInfo, "restart", "Auto-restarting agents.") // at most once a minute, as in C pmcd
 		}
-		c, err := a.connect(after)
+		c, err := a.connect()
 		restart = nil
 		switch {
 		case err != nil && a.ctx.Err() == nil:
@@ -119,7 +158,7 @@ func (a *Agent) superviseLoop() {
 		}
 		a.markStarted()
 		if requested != nil {
-			close(requested.over)
+			close(requested)
 			requested = nil
 		}
 		if c == nil {
@@ -138,18 +177,13 @@ func (a *Agent) superviseLoop() {
 	}
 }
 
-// connect waits until after is closed. Then it starts a, or connects to it, within the time
-// for the handshake (-q).
-func (a *Agent) connect(after <-chan struct{}) (*Conn, error) {
+// connect starts a, or connects to it, within the time for the handshake (-q).
+func (a *Agent) connect() (*Conn, error) {
 	cfg := &a.set.cfg
-	spec := a.Spec()
-	defer a.preload(spec, after)()
-	if a.ctx.Err() != nil {
-		return nil, context.Cause(a.ctx)
-	}
 	a.life.starting()
 	ctx, cancel := transport.StartContext(a.ctx, cfg.HandshakeTimeout())
 	defer cancel()
+	spec := a.Spec()
 	opened, err := cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),
 		NotReady: spec.NotReady,
@@ -188,7 +222,7 @@ func (a *Agent) connect(after <-chan struct{}) (*Conn, error) {
 
 // awaitFailure blocks until c is disconnected, and disconnects it if the agent is late for
 // too long. If a start was requested in the meantime, it returns that request.
-func (a *Agent) awaitFailure(c *Conn) (requested *startRequest) {
+func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 	cfg := &a.set.cfg
 	var checkIdle func()
 	var ticks <-chan time.Time
@@ -216,7 +250,7 @@ func (a *Agent) awaitFailure(c *Conn) (requested *startRequest) {
 				c.Disconnect(nil)
 				return requested
 			}
-			close(requested.over) // it is connected
+			close(requested) // it is connected
 		case <-stableTimer.C:
 			if n := a.life.resetFailures(); n > logThreshold {
 				cfg.Log.Info("agent {agent:q} (dom {domain}) recovered after {attempt} failures", "agent", a.Name(), "domain", a.Domain, "attempt", n)

@@ -1,12 +1,10 @@
 /* An agent for tests. Most entry functions fail, each in another way. noisy_init
  * works, but uses the standard input and output, which must not disturb the
- * PDUs. When it is loaded, a line goes to the standard error output. */
+ * PDUs. */
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-__attribute__((constructor)) static void loaded(void) { fputs("odd: loaded\n", stderr); }
 
 static pmdaMetric metrics[] = {
 	{ NULL, { PMDA_PMID(0, 0), PM_TYPE_U32, PM_INDOM_NULL, PM_SEM_COUNTER, PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE) } },

@@ -40,16 +40,15 @@ type Config struct {
 // An Opener starts agents, or connects to agents that others have started.
 type Opener struct {
 	Config
-	plugins   *goplugin.Loader
-	logged    *sync.Map       // messages of logOnce
-	preloaded *sync.Map       // hosts that Open has not used yet, by the *pmcdconf.Agent
-	rights    *privsep.Rights // of Helper; nil without
-	onlyRoot  bool            // no process is started without Helper
+	plugins  *goplugin.Loader
+	logged   *sync.Map       // messages of logOnce
+	rights   *privsep.Rights // of Helper; nil without
+	onlyRoot bool            // no process is started without Helper
 }
 
 // New returns an Opener.
 func New(c Config) *Opener {
-	o := &Opener{Config: c, plugins: new(goplugin.Loader), logged: new(sync.Map), preloaded: new(sync.Map)}
+	o := &Opener{Config: c, plugins: new(goplugin.Loader), logged: new(sync.Map)}
 	if c.Helper != nil {
 		o.rights = c.Helper.Rights
 	}
@@ -87,9 +86,6 @@ func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Option
 // built in, it runs in this process, or in one of its own if it needs rights that only
 // the root helper has.
 func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-	if h := o.takePreloaded(spec); h != nil {
-		return o.connectHost(ctx, spec, h, opt)
-	}
 	b, ok := o.Builtin[spec.Entry]
 	if spec.Path == "" && !ok {
 		return nil, NotBuiltIn(spec.Entry)
@@ -207,6 +203,32 @@ func (o *Opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire
 		return nil, err
 	}
 	return o.connectPipes(ctx, p, opt)
+}
+
+// openHost starts a process for a shared object.
+func (o *Opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+	changed := changes(spec.Path)
+	p, err := o.start(ctx, spec, "")
+	if err != nil {
+		return nil, err
+	}
+	iface, err := dsohost.Ready(ctx, p.Pipes)
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	l, err := o.connectPipes(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	l.Interface = iface
+	l.Changed = func() error {
+		if !changed() {
+			return nil
+		}
+		return fmt.Errorf("%s has changed since agent %q (dom %d) loaded it: to use it, kill -KILL %d and send pmcd SIGHUP again",
+			spec.Path, spec.Name, spec.Domain, p.PID())
+	}
+	return l, nil
 }
 
 // connectPipes makes the connection to an agent that is started and has pipes.

@@ -137,15 +137,10 @@ func (c *agentProcess) failed(err error) error {
 		err = fmt.Errorf("%w (%v)", err, transport.Ended(c.Status()))
 	case <-time.After(grace):
 	}
-	c.stopNow()
-	return &transport.OpenError{Err: err, StderrTail: c.StderrTail()}
-}
-
-// stopNow stops a process that is not the process of a connected agent.
-func (c *agentProcess) stopNow() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	c.Stop(ctx)
+	return &transport.OpenError{Err: err, StderrTail: c.StderrTail()}
 }
 
 // stopTime is how long a process that did not become an agent may take to stop.
