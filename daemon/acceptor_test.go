@@ -24,7 +24,6 @@ import (
 
 // Idle clients use no goroutine, and are served when they ask for something.
 func TestIdleConnections(t *testing.T) {
-	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
 	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
@@ -280,7 +279,6 @@ func TestAcceptWithoutLog(t *testing.T) {
 // The session of an idle client that has disconnected ends, even if another process
 // has its descriptor, as a child has for a moment.
 func TestDisconnectedIsForgotten(t *testing.T) {
-	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
 	for _, network := range []string{"tcp", "unix"} {

@@ -81,10 +81,6 @@ const (
 // enter has c ask until it is in blocking-read mode.
 func (r *harness) enter(c *client) (num int32) {
 	c.t.Helper()
-	if portable() { // the oldest client is c
-		c.ask()
-		return r.sessions.Clients()[0].Number
-	}
 	twoProcessors(c.t)
 	testutil.Eventually(c.t, "in blocking-read mode", func() bool {
 		for range 2 * burstLength {
@@ -286,7 +282,6 @@ func TestBlockingMode(t *testing.T) {
 // A client that pauses for a moment stays in blocking-read mode: it does not leave before
 // longestStay is over.
 func TestPauseInBlockingMode(t *testing.T) {
-	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	c := r.dial()
 	testutil.Eventually(t, "still there after a pause", func() bool {
@@ -305,7 +300,6 @@ func TestPauseInBlockingMode(t *testing.T) {
 // A client that asks now and then does not stay there, however long its pauses are: each
 // wait costs more than the request.
 func TestFewRequestsInBlockingMode(t *testing.T) {
-	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	c := r.dial()
 	r.enter(c)
@@ -337,7 +331,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !kind.peeked() || portable() {
+			if !kind.peeked() {
 				c.ask()
 				return
 			}
@@ -378,7 +372,6 @@ func TestShutdownInBlockingMode(t *testing.T) {
 
 // Without a descriptor to spare no client is accepted, and the others are served.
 func TestBlockingModeWithoutDescriptors(t *testing.T) {
-	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
 	c := r.dial()
@@ -423,7 +416,6 @@ func TestBlockingModeWithoutDescriptors(t *testing.T) {
 
 // With one processor there is no blocking-read mode.
 func TestBlockingModeOnOneProcessor(t *testing.T) {
-	linuxConns(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()

@@ -11,7 +11,6 @@ import (
 // Clients that take turns of many requests each, so that one after the other gets
 // into blocking-read mode, have their own answers in order, while agents come and go.
 func TestTurnsInBlockingMode(t *testing.T) {
-	linuxConns(t)
 	t.Run("without descriptors", func(t *testing.T) { testTurns(t, nil) })
 	t.Run("where descriptors may be queued", func(t *testing.T) { testTurns(t, withRights(t)) })
 }

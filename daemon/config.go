@@ -42,10 +42,7 @@ type Config struct {
 	// rules are those of its Conf.
 	Embedded  *Embedded
 	Listeners *Listeners // required; Run closes them
-	// PortableAcceptor selects the plain implementation of client connections: see
-	// package conn.
-	PortableAcceptor bool
-	Watch            bool // reload when one of the files above changes (--watch)
+	Watch     bool       // reload when one of the files above changes (--watch)
 
 	CredsRequired bool // clients must state their account, whatever the access rules are (-S)
 	CertRequired  bool // clients that are not local must have a certificate (-Q)

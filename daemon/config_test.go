@@ -99,7 +99,7 @@ func TestConfigDefaults(t *testing.T) {
 // A Daemon with the required fields only serves clients.
 func TestConfigWithDefaultsServes(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		*c = Config{ConfigFile: c.ConfigFile, Namespace: c.Namespace, Listeners: c.Listeners, Open: c.Open, PortableAcceptor: c.PortableAcceptor}
+		*c = Config{ConfigFile: c.ConfigFile, Namespace: c.Namespace, Listeners: c.Listeners, Open: c.Open}
 	}, nil)
 	r.awaitStarts()
 	c := r.dialValues()

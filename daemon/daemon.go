@@ -123,7 +123,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 		Busy:      d.sessions.Busy,
 		Warn:      d.limiter.Warn,
 		Changed:   d.HealthChanged,
-		Portable:  d.cfg.PortableAcceptor,
 		Unread:    d.cfg.Unread,
 	})
 	if err != nil {

@@ -111,18 +111,6 @@ func serveAgent(a agents.Agent) func(wire.Conn) {
 	return func(c wire.Conn) { wire.Serve(context.Background(), a, c) }
 }
 
-// portable reports whether the tests run with the portable implementation of client
-// connections. It is no variable: the test cache does not see what is read before the
-// tests begin.
-func portable() bool { return os.Getenv("PMCD_ACCEPTOR") == "portable" }
-
-// linuxConns skips a test of what only the other implementation has.
-func linuxConns(t *testing.T) {
-	if portable() {
-		t.Skip("the portable connections do not have that")
-	}
-}
-
 const testNames = `
 root { pmcd t u v w d 240:*:* gone 248:*:* }
 pmcd { numagents 2:0:2 numclients 2:0:3 agent control seqnum 2:0:24 version 2:0:7 client }
@@ -167,7 +155,6 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
 		Namespace:        Namespace{Path: filepath.Join(r.dir, "pmns")},
 		Listeners:        l,
-		PortableAcceptor: portable(),
 		MaxPDU:           64 << 10,
 		MaxContexts:      64,
 		MaxMetrics:       32 << 10,

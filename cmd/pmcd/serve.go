@@ -230,7 +230,6 @@ func (s *server) newDaemon() (err error) {
 		NoClearPasswords: opt.NoClearPasswords,
 		Embedded:         s.defaults,
 		Listeners:        s.listeners,
-		PortableAcceptor: opt.PortableAcceptor,
 		Watch:            opt.Watch,
 		CredsRequired:    opt.ReqAuth,
 		CertRequired:     opt.RemoteCert,

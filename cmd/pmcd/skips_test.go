@@ -34,7 +34,6 @@ var maySkip = map[string]map[string]string{
 	"cmd/pmcd":           {"TestPeerOOMScore": "root without CAP_SYS_RESOURCE, as in containers"},
 	"daemon": {
 		"TestUrgentByteInBlockingMode": "no urgent bytes in Unix sockets",
-		"linuxConns":                   "not in the portable connections",
 	},
 	"daemon/internal/conn": {"dialRecords": "CPUs without AES instructions"},
 	"pdu":                  {"TestTextIdent": "the captures are of a little-endian host"},

@@ -39,7 +39,6 @@ type episode struct {
 	*pmcdtest.Place
 	seed       uint64
 	long       bool
-	portable   bool   // PMCD_ACCEPTOR=portable
 	privileged bool   // pmcd starts as root and has a root helper
 	watch      bool   // --watch
 	abrupt     bool   // pmcd is ended while there are clients
@@ -67,9 +66,8 @@ type episode struct {
 // newEpisode prepares an episode.
 func newEpisode(t *testing.T, exe string, seed uint64, long bool) *episode {
 	e := &episode{Place: pmcdtest.NewPlace(t, exe), seed: seed, long: long, exited: make(chan struct{})}
-	e.portable = seed%2 == 1
 	if _, err := user.Lookup(daemonUser); err == nil && os.Geteuid() == 0 {
-		e.privileged = seed/2%4 != 3
+		e.privileged = seed%4 != 3
 	}
 	e.watch = e.random("watch").IntN(4) == 0
 	e.abrupt = long && e.random("abrupt").IntN(4) == 0
@@ -178,9 +176,9 @@ func (e *episode) run(d time.Duration) {
 	if e.failed() {
 		return
 	}
-	mode := map[bool]string{true: "portable", false: "epoll"}[e.portable]
+	mode := "without root helper"
 	if e.privileged {
-		mode += ", root helper"
+		mode = "with root helper"
 	}
 	if e.watch {
 		mode += ", watch"

@@ -36,9 +36,6 @@ func (e *episode) start() {
 	seconds := func(d time.Duration) string { return fmt.Sprint(int(d.Seconds())) }
 	e.cmd = e.Command(append(args, "-t", seconds(requestTimeout), "-q", seconds(handshakeTimeout), "--late-grace", seconds(lateGrace))...)
 	e.cmd.Env = append(e.cmd.Env, "PMCD_ROOT_AGENT=0", "PCP_VAR_DIR="+e.At("var"), "PCP_TMP_DIR="+e.At("tmp"), "PMCD_RESTART_AGENTS=")
-	if e.portable {
-		e.cmd.Env = append(e.cmd.Env, "PMCD_ACCEPTOR=portable")
-	}
 	if e.privileged {
 		manager := pmcdtest.NewManager(t, e.At("run/notify"))
 		e.cmd.Env = append(e.cmd.Env, "NOTIFY_SOCKET="+e.At("run/notify"), fmt.Sprintf("WATCHDOG_USEC=%d", watchdogTime.Microseconds()))

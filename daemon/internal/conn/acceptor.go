@@ -26,9 +26,6 @@ type Config struct {
 	// not wait. It may be nil.
 	Changed func()
 
-	// Portable selects the portable implementation.
-	Portable bool
-
 	// CalmTime is how long a client must have asked nothing before its connection is
 	// parked. It may take twice as long. 0 is DefaultCalmTime.
 	CalmTime time.Duration
@@ -46,7 +43,7 @@ type Acceptor struct {
 	warnFunc func(key, message string, attrs ...any)
 	changed  func()
 	busy     func() bool
-	loop     loop
+	loop     *epollLoop
 	unread   unread
 
 	tasks     sync.WaitGroup // connections that are not closed, and calls of Warn
@@ -56,23 +53,6 @@ type Acceptor struct {
 	// killed ends when it stops writing to clients.
 	ending, killed context.Context
 	end, kill      context.CancelFunc
-}
-
-// A loop is an implementation of an Acceptor.
-type loop interface {
-	// run accepts connections until ctx ends, and then ends those that are idle. The
-	// error is why it ends before.
-	run(ctx context.Context) error
-
-	// probe returns nil when run has looked for connections once more, or when ctx
-	// ends.
-	probe(ctx context.Context) error
-
-	// stats fills in Idle and Exclusive.
-	stats(*Stats)
-
-	// wait waits for closes that are in progress, at most so long.
-	wait(time.Duration)
 }
 
 // Stats are numbers of connections.
@@ -108,12 +88,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 		cfg.CalmTime = DefaultCalmTime
 	}
 	var err error
-	if cfg.Portable {
-		a.loop = newPortableLoop(a, cfg.Listeners)
-	} else {
-		a.loop, err = newLoop(a, cfg)
-	}
-	if err != nil {
+	if a.loop, err = newLoop(a, cfg); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -53,6 +53,7 @@ func (c *linuxConn) Close(last []byte) {
 	}
 }
 
+// keepUnsent makes the system deliver what is written after the close.
 func (c *linuxConn) keepUnsent() { c.control(keepUnsent) }
 
 // keepUnsent turns SO_LINGER off, with which connections are reset by a close.

@@ -72,7 +72,7 @@ func TestBlockedCloses(t *testing.T) {
 	unblock := sync.OnceFunc(func() { close(blocked) })
 	defer unblock()
 	for uid := range uint32(maxCloses) {
-		h.loop.(*epollLoop).heldCloser.close(uid, func() { <-blocked })
+		h.loop.heldCloser.close(uid, func() { <-blocked })
 	}
 	for name, disconnect := range map[string]func(p *peer){
 		"at once":                   func(p *peer) {},

@@ -2,17 +2,11 @@
 // bytes arrive and leave, and how they end.
 //
 // An [Acceptor] accepts connections at its [Listeners]. For each of them a
-// [Handler] returns a [Session], which reads and writes through a [Conn]. The
-// Session does not know how. There are two implementations:
+// [Handler] returns a [Session], which reads and writes through a [Conn].
 //
-//   - On Linux an idle connection uses no goroutine and no buffer: one epoll(7)
-//     set watches all of them. A connection with a request gets a goroutine, and
-//     goes back to the set when its client has asked nothing for a while. The
-//     files that end in _linux.go are this implementation.
-//   - The portable one has a goroutine for each connection and uses package net
-//     alone (portable.go, portable_conn.go). On Linux it serves to find out whether a fault is in the
-//     other one. The package builds for other systems with this one alone, but pmcd
-//     as a whole is for Linux.
+// An idle connection uses no goroutine and no buffer: one epoll(7) set watches all
+// of them. A connection with a request gets a goroutine, and goes back to the set
+// when its client has asked nothing for a while.
 //
 // Package conn knows nothing of PDUs, except that it recognizes a pmcd that
 // already listens.
@@ -91,9 +85,8 @@ type Handle interface {
 type Handler interface {
 	// Accept returns the Session of a new connection, and what is written to the
 	// client first. If greeting is nil, nothing is written and the Session is served
-	// at once. Accept is called by the acceptor, by several goroutines at a time if it
-	// is the portable one. It must not wait, nor use c for more than Peer, FD, Interrupt
-	// and Abort.
+	// at once. Accept is called by the acceptor, by one goroutine. It must not wait,
+	// nor use c for more than Peer, FD, Interrupt and Abort.
 	Accept(c Conn) (s Session, greeting []byte)
 }
 

@@ -71,9 +71,6 @@ func TestWaitLeavesInput(t *testing.T) {
 // the socket takes no more output.
 func TestInterruptOfFullSocket(t *testing.T) {
 	for _, k := range kinds {
-		if k.portable {
-			continue
-		}
 		t.Run(k.name, func(t *testing.T) {
 			const size = 80_000 // in two parts; a Unix socket takes about 200,000 bytes
 			h := newHarness(t, k, size)

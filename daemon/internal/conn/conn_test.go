@@ -28,9 +28,6 @@ func eachKind(t *testing.T, test func(t *testing.T, k kind)) {
 // and is served again.
 func TestParkedAgain(t *testing.T) {
 	for _, k := range kinds {
-		if k.portable {
-			continue
-		}
 		t.Run(k.name, func(t *testing.T) {
 			h := newHarness(t, k, 100)
 			before := runtime.NumGoroutine()
@@ -128,9 +125,7 @@ func TestStop(t *testing.T) {
 		served := h.dial()
 		served.ask("xy")
 		h.stop()
-		if !k.portable {
-			<-idle.s.ended
-		}
+		<-idle.s.ended
 		// The owner of the sessions ends the others.
 		for _, p := range []*peer{idle, served} {
 			p.s.c.Abort()
@@ -192,7 +187,7 @@ func (m *model) do(op byte) {
 	case 7:
 		testutil.Eventually(m.h.t, "idle or over", func() bool {
 			s := m.h.Stats()
-			return s.Idle == s.Open || m.h.kind.portable || len(m.sent) > 0 && m.sent[len(m.sent)-1] == '+' || m.ended()
+			return s.Idle == s.Open || len(m.sent) > 0 && m.sent[len(m.sent)-1] == '+' || m.ended()
 		})
 	case 8:
 		if n == 0 {

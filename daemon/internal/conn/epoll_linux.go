@@ -56,7 +56,7 @@ type epollListener struct {
 const idleEvents = unix.EPOLLIN | unix.EPOLLRDHUP
 
 // newLoop takes the sockets of the Listeners out of Go's poller.
-func newLoop(a *Acceptor, cfg Config) (loop, error) {
+func newLoop(a *Acceptor, cfg Config) (*epollLoop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -114,6 +114,8 @@ func (l *epollLoop) watch(op, fd int, events uint32) error {
 // wake makes run look at its context, at probes, at returned and at interrupts.
 func (l *epollLoop) wake() { l.file.SetReadDeadline(past) }
 
+// probe returns nil when run has looked for connections once more. It returns an error when
+// ctx ends.
 func (l *epollLoop) probe(ctx context.Context) error {
 	done := make(chan struct{})
 	select {
@@ -130,6 +132,8 @@ func (l *epollLoop) probe(ctx context.Context) error {
 	}
 }
 
+// run accepts connections until ctx ends, and then ends those that are idle. The error is
+// why it ends before.
 func (l *epollLoop) run(ctx context.Context) (err error) {
 	defer context.AfterFunc(ctx, l.wake)()
 	n := 0
@@ -189,11 +193,13 @@ func (l *epollLoop) run(ctx context.Context) (err error) {
 	return err
 }
 
+// wait waits for closes that are in progress, for grace at most.
 func (l *epollLoop) wait(grace time.Duration) {
 	l.closer.wait(grace)
 	l.heldCloser.wait(grace)
 }
 
+// stats fills in Idle and Exclusive.
 func (l *epollLoop) stats(s *Stats) {
 	s.Idle = int(l.idleCount.Load())
 	s.Exclusive = l.exclusive.Load() != nil

@@ -56,9 +56,7 @@ func TestHandshakesTogether(t *testing.T) {
 			p.conn.Close()
 			<-p.s.ended
 		}
-		if !k.portable {
-			testutil.Eventually(t, "no goroutines", func() bool { return runtime.NumGoroutine() <= before })
-		}
+		testutil.Eventually(t, "no goroutines", func() bool { return runtime.NumGoroutine() <= before })
 		if s := h.tls.handshakes.slots(); s.Used() != 0 || s.Waiting() != 0 {
 			t.Errorf("%d handshakes have a slot, %d wait", s.Used(), s.Waiting())
 		}
@@ -70,7 +68,7 @@ func TestHandshakeSlots(t *testing.T) {
 	var h handshakes
 	slots := h.slots()
 	start := func(d time.Duration) *handshake {
-		return &handshake{slots: slots, plain: new(portableConn), deadline: time.Now().Add(d)}
+		return &handshake{slots: slots, plain: new(linuxConn), deadline: time.Now().Add(d)}
 	}
 	var running []*handshake
 	for range h.most() {

@@ -20,14 +20,13 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 )
 
-// A kind is an implementation of Conn and a kind of socket.
+// A kind is a kind of connection.
 type kind struct {
-	name     string
-	network  string
-	portable bool
-	rights   bool   // descriptors may be queued
-	busy     bool   // Config.Busy is true now and then
-	tls      uint16 // the version of TLS; 0 is none
+	name    string
+	network string
+	rights  bool   // descriptors may be queued
+	busy    bool   // Config.Busy is true now and then
+	tls     uint16 // the version of TLS; 0 is none
 }
 
 var kinds = []kind{
@@ -36,11 +35,8 @@ var kinds = []kind{
 	{name: "unix with descriptors", network: "unix", rights: true},
 	{name: "busy tcp", network: "tcp", busy: true},
 	{name: "busy unix", network: "unix", rights: true, busy: true},
-	{name: "portable tcp", network: "tcp", portable: true},
-	{name: "portable unix", network: "unix", portable: true},
 	{name: "tls tcp", network: "tcp", tls: tls.VersionTLS13},
 	{name: "tls unix", network: "unix", rights: true, busy: true, tls: tls.VersionTLS12},
-	{name: "portable tls tcp", network: "tcp", portable: true, tls: tls.VersionTLS13},
 }
 
 // A harness is an Acceptor whose Sessions write back what they read.
@@ -100,7 +96,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, Portable: k.portable, CalmTime: calmTime,
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime,
 		Busy:    func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() { h.changes.Add(1) }})
 	if err != nil {
@@ -369,20 +365,15 @@ func (p *peer) disconnected() {
 	}
 }
 
-// parked waits until n connections are idle, if there are idle ones.
+// parked waits until n connections are idle.
 func (h *harness) parked(n int) {
 	h.t.Helper()
-	if !h.kind.portable {
-		testutil.Eventually(h.t, "idle connections", func() bool { return h.Stats().Idle == n })
-	}
+	testutil.Eventually(h.t, "idle connections", func() bool { return h.Stats().Idle == n })
 }
 
-// blocking asks until p is in blocking-read mode, if there is one.
+// blocking asks until p is in blocking-read mode.
 func (p *peer) blocking() {
 	p.h.t.Helper()
-	if p.h.kind.portable {
-		return
-	}
 	testutil.Eventually(p.h.t, "in blocking-read mode", func() bool {
 		for range 2 * burstLength {
 			p.ask("xy")

@@ -7,22 +7,9 @@ import (
 	"time"
 )
 
-// A lingerer is a connection that ends. Its methods are called by linger.
-type lingerer interface {
-	Abort()
-
-	// keepUnsent makes the system deliver what is written after the close.
-	keepUnsent()
-	Write(b []byte) (int, error)
-	closeWrite() error
-	// discard reads and drops input until the deadline, whether the connection is
-	// interrupted or not.
-	discard(deadline time.Time) error
-}
-
 // linger writes last to the client and waits until the client has closed its side,
 // for LingerTime at most.
-func (a *Acceptor) linger(c lingerer, last []byte) {
+func (a *Acceptor) linger(c *linuxConn, last []byte) {
 	defer context.AfterFunc(a.killed, c.Abort)()
 	defer a.lingering.Add(-1)
 	c.keepUnsent()

@@ -23,7 +23,7 @@ const maxIdle = 24 << 10
 // has asked something large, has a certificate, and has sent a large ClientHello.
 func TestIdleMemory(t *testing.T) {
 	for _, k := range kinds {
-		if k.tls == 0 || k.portable {
+		if k.tls == 0 {
 			continue
 		}
 		for _, withCert := range []bool{false, true} {

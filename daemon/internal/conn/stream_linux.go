@@ -240,7 +240,8 @@ func (s slowLinux) Write(b []byte) (int, error)        { return s.stream.Write(b
 func (s slowLinux) SetWriteDeadline(t time.Time) error { return s.stream.SetWriteDeadline(t) }
 func (s slowLinux) unsent() int                        { return unsentOf(s.raw) }
 
-// discard implements lingerer.
+// discard reads and drops input until the deadline, whether the connection is interrupted or
+// not. It is for linger.
 func (c *linuxConn) discard(deadline time.Time) error {
 	var b [512]byte
 	if err := c.stream.SetReadDeadline(deadline); err != nil {

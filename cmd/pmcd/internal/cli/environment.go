@@ -69,14 +69,6 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.Mistake("PMCD_MAXPENDING={value} in environment is ignored: not a positive number", "value", v)
 		}
 	}
-	switch v := getenv("PMCD_ACCEPTOR"); v {
-	case "":
-	case "portable":
-		opt.PortableAcceptor = true
-		opt.Warn("portable client connections from PMCD_ACCEPTOR=portable in environment")
-	default:
-		opt.Mistake("PMCD_ACCEPTOR={value} in environment is ignored: only portable is known", "value", v)
-	}
 	if opt.Socket == "" {
 		opt.Socket = getenv("PMCD_SOCKET")
 	}

@@ -36,9 +36,8 @@ type Options struct {
 	Unread           daemon.UnreadLimits
 	Relays           []netip.Prefix // see daemon.Config
 	NoClearPasswords bool
-	MaxReply         int  // see daemon.Config
-	PortableAcceptor bool // client connections by package net alone, to find a fault
-	Backlog          int  // of listening sockets; 0 is as many as the system allows
+	MaxReply         int // see daemon.Config
+	Backlog          int // of listening sockets; 0 is as many as the system allows
 	Trace            int
 	Timeout          time.Duration
 	HandshakeTimeout time.Duration

@@ -222,26 +222,10 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{
-			"acceptor", "-c /c", map[string]string{"PMCD_ACCEPTOR": "portable"},
-			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
-				o.PortableAcceptor = true
-				o.Warnings = warnings("portable client connections from PMCD_ACCEPTOR=portable in environment")
-			}, "",
-		},
-		{
 			"tls.conf", "-c /c", map[string]string{"PCP_TLSCONF_PATH": "/tls.conf"},
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
 				o.TLSConf = "/tls.conf"
-			}, "",
-		},
-		{
-			"no such acceptor", "-c /c", map[string]string{"PMCD_ACCEPTOR": "magic"},
-			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
-				o.Mistakes = []string{"PMCD_ACCEPTOR=magic in environment is ignored: only portable is known"}
-				o.Warnings = warnings(o.Mistakes...)
 			}, "",
 		},
 		{
