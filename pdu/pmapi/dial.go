@@ -141,10 +141,7 @@ func dial(ctx context.Context, s Spec, o *Options) (*conn, error) {
 			return n, nil
 		}
 		errs = append(errs, err)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if isAnswer(err) {
+		if ctx.Err() != nil || isAnswer(err) {
 			break
 		}
 	}
@@ -157,7 +154,10 @@ func (e endpoint) dial(ctx context.Context, s Spec, o *Options) (n *conn, err er
 		dial = new(net.Dialer).DialContext
 	}
 	nc, err := dial(ctx, e.network, e.address)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: %w", e.address, context.Cause(ctx))
+	case err != nil:
 		return nil, err
 	}
 	n = newConn(nc, o.maxReply())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -99,6 +100,23 @@ func TestDialFallback(t *testing.T) {
 	var lost *ConnError
 	if !errors.As(err, &lost) || !lost.Spec.Unix {
 		t.Errorf("no such socket: %v", err)
+	}
+}
+
+// An attempt that is interrupted has the errors of the ports before, too.
+func TestDialInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	tried := 0
+	_, err := DialSpec(ctx, Spec{Host: "h", Ports: []int{1, 2}}, &Options{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if tried++; tried == 1 {
+			return nil, syscall.ECONNREFUSED
+		}
+		cancel()
+		return nil, errors.New("interrupted")
+	}})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "h:2") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package pmapi
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -136,6 +137,7 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 		}
 	}
 	r := &g.result
+	seen := g.seen
 	if len(g.ids) > 0 {
 		r.seen = &g.seen
 		if err := g.c.Fetch(ctx, g.ids, r); err != nil {
@@ -152,13 +154,18 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 			n++
 		}
 	}
-	if err := g.nameInstances(ctx); err != nil {
+	g.before = r.Time // the counters that take keeps are of this time
+	unnamed, err := g.nameInstances(ctx)
+	if err != nil {
+		g.seen = seen // so that the next fetch reports these changes, too
 		return time.Time{}, err
 	}
 	for _, i := range g.items {
 		i.set(i.insts)
 	}
-	g.before = r.Time
+	for _, d := range unnamed {
+		delete(g.names, d)
+	}
 	return r.Time, nil
 }
 
@@ -203,8 +210,13 @@ func (g *Group) resolve(ctx context.Context) error {
 		if i.id == pdu.NoPMID {
 			continue
 		}
-		if i.desc, i.err = descs[0], errs[0]; i.err == nil {
+		before := i.Desc()
+		if i.desc, i.err = descs[0], errs[0]; i.desc != before {
+			clear(i.before)
+		}
+		if i.err == nil {
 			if err := i.resolveInstance(ctx, g.c); err != nil {
+				i.stale()
 				return err
 			}
 		}
@@ -252,8 +264,9 @@ func (i *Item) resolveInstance(ctx context.Context, c *Client) error {
 	return err
 }
 
-// nameInstances asks for the names of instances for BindAll that have none yet.
-func (g *Group) nameInstances(ctx context.Context) error {
+// nameInstances asks for the names of instances for BindAll that have none yet. It returns the
+// domains whose agent does not tell them: the next fetch asks again.
+func (g *Group) nameInstances(ctx context.Context) (unnamed []pdu.InDom, err error) {
 	for _, i := range g.items {
 		if !i.all || i.desc.InDom == pdu.NoInDom {
 			continue
@@ -264,11 +277,15 @@ func (g *Group) nameInstances(ctx context.Context) error {
 			}
 			insts, err := g.c.Instances(ctx, i.desc.InDom)
 			if err != nil && (!isAnswer(err) || isConnError(err)) {
-				return err
+				return nil, err
 			}
 			names := make(map[int32]string)
 			for _, inst := range i.insts {
 				names[inst.id] = "" // those that have gone since the fetch
+			}
+			if err != nil {
+				maps.Copy(names, g.names[i.desc.InDom])
+				unnamed = append(unnamed, i.desc.InDom)
 			}
 			for _, inst := range insts {
 				names[inst.ID] = inst.Name
@@ -277,5 +294,5 @@ func (g *Group) nameInstances(ctx context.Context) error {
 			break
 		}
 	}
-	return nil
+	return unnamed, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -122,6 +123,161 @@ func TestGroup(t *testing.T) {
 	}
 	if _, err := g.Fetch(ctx); err != nil || counter.Err() != nil || rate != 10 {
 		t.Errorf("after that: %v, %v, %v", rate, counter.Err(), err)
+	}
+}
+
+// An endedContext ends when a test says so, which no request notices that is being made.
+type endedContext struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *endedContext) Done() <-chan struct{} { return nil }
+
+func (c *endedContext) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A fetch that fails after it has the values, because the names of instances cannot be looked
+// up, does not make the next one wrong.
+func TestGroupNoNames(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		interrupted bool // the context ends before the request for names; otherwise pmcd refuses it
+		before      bool // after a fetch with all names
+	}{
+		{"interrupted", true, true},
+		{"interrupted at first", true, false},
+		{"refused", false, true},
+		{"refused at first", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := startFake(t)
+			g := f.dial(nil).NewGroup()
+			var rate float64
+			var loads []Instance[float64]
+			counter := Bind(g, &rate, "fake.count", nil)
+			BindAll(g, &loads, "fake.load", nil)
+			sec := int64(1000)
+			var changes pdu.Errno
+			failing := false
+			ctx := &endedContext{Context: testContext(t)}
+			f.setHandle(func(s *session, m pdu.Message) bool {
+				switch m := m.(type) {
+				case *pdu.HighResFetch:
+					if changes != 0 {
+						s.send(&pdu.Error{Code: changes})
+						changes = 0
+					}
+					sec += 10
+					ctx.ended.Store(failing && tt.interrupted)
+					s.send(&pdu.HighResResult{Sec: sec, Sets: s.valuesOf(m.PMIDs)})
+				case *pdu.InstanceReq:
+					if !failing {
+						return false
+					}
+					s.send(&pdu.Error{Code: pdu.ErrnoAgain})
+				default:
+					return false
+				}
+				return true
+			})
+			named := func() bool { return len(loads) == 2 && loads[0].Name == "1 minute" && loads[1].Name == "5 minute" }
+			if tt.before {
+				if _, err := g.Fetch(ctx); err != nil || !named() {
+					t.Fatal(loads, err)
+				}
+				changes = pdu.StateNamesChange // so that the names are looked up again
+			}
+			failing = true
+			_, err := g.Fetch(ctx)
+			switch {
+			case tt.interrupted:
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+			case err != nil || len(loads) != 2 || loads[0].Name != "":
+				t.Errorf("%+v, %v", loads, err)
+			}
+			failing = false
+			ctx.ended.Store(false)
+			if _, err := g.Fetch(ctx); err != nil || !named() {
+				t.Errorf("instances %+v, %v", loads, err)
+			}
+			if changes, _ := g.Changes(); tt.interrupted && tt.before && changes != pdu.StateNamesChange {
+				t.Errorf("changes %#x: those of the fetch that failed are lost", changes)
+			}
+			if counter.Err() != nil || rate != 1 {
+				t.Errorf("rate %v, %v; want 1 a second", rate, counter.Err())
+			}
+		})
+	}
+}
+
+// An instance that was not looked up, because the context of the fetch ended, is looked up by
+// the next one.
+func TestGroupNoInstance(t *testing.T) {
+	f := startFake(t)
+	g := f.dial(nil).NewGroup()
+	var load float64
+	item := Bind(g, &load, "fake.load", &ItemOptions{Instance: "5 minute"})
+	ctx := &endedContext{Context: testContext(t)}
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		ctx.ended.Store(m.Type() == pdu.TypeDescReq)
+		return false
+	})
+	if _, err := g.Fetch(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	f.setHandle(nil)
+	ctx.ended.Store(false)
+	if _, err := g.Fetch(ctx); err != nil || item.Err() != nil || load != 1.25 {
+		t.Errorf("%v, %v, %v", load, item.Err(), err)
+	}
+}
+
+// A counter whose descriptor has changed begins anew.
+func TestGroupOtherDesc(t *testing.T) {
+	f := startFake(t)
+	g := f.dial(nil).NewGroup()
+	var rate float64
+	item := Bind(g, &rate, "fake.count", nil)
+	desc := fakeDesc(countID)
+	sec := int64(1000)
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		switch m := m.(type) {
+		case *pdu.DescReq:
+			s.send(&desc)
+		case *pdu.HighResFetch:
+			sec++
+			s.send(&pdu.Error{Code: pdu.StateNamesChange}, &pdu.HighResResult{Sec: sec, Sets: s.valuesOf(m.PMIDs)})
+		default:
+			return false
+		}
+		return true
+	})
+	for _, tt := range []struct {
+		sem   pdu.Sem
+		units pdu.Units
+		again bool
+	}{
+		{pdu.SemCounter, pdu.Kbyte, true},
+		{pdu.SemCounter, pdu.Kbyte, false},
+		{pdu.SemCounter, pdu.Mbyte, true}, // the value before was in Kbyte
+		{pdu.SemInstant, pdu.Mbyte, false},
+		{pdu.SemCounter, pdu.Mbyte, true}, // the counter before is older than the result before
+		{pdu.SemCounter, pdu.Mbyte, false},
+	} {
+		desc.Sem, desc.Units = tt.sem, tt.units
+		if _, err := g.Fetch(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := errors.Is(item.Err(), pdu.ErrnoAgain); got != tt.again || !got && item.Err() != nil {
+			t.Errorf("%v in %v: rate %v, %v", tt.sem, tt.units, rate, item.Err())
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type Bindable interface {
 // is [pdu.NoInst] and the Name is empty.
 type Instance[T Bindable] struct {
 	ID    int32
-	Name  string // "" if the instance has gone since the fetch
+	Name  string // "" if the instance has gone since the fetch, or its agent does not tell the name
 	Value T
 	Err   error // why there is no Value, or nil: as [Item.Err]
 }

@@ -2,6 +2,7 @@ package pmapi
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -63,7 +64,7 @@ func (c *Client) reconnect(ctx context.Context) error {
 		case <-c.life.Done():
 			return ErrClosed
 		case <-ctx.Done():
-			return c.connErr
+			return fmt.Errorf("%w; %w before the next attempt to connect", c.connErr, context.Cause(ctx))
 		}
 	}
 	c.backoff.last = time.Now()

@@ -3,6 +3,7 @@ package pmapi
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,9 +79,21 @@ func TestReconnect(t *testing.T) {
 		}
 	}
 	c.opts.Reconnect.Min, c.opts.Reconnect.Max = time.Hour, time.Hour
-	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-	defer cancel()
-	if _, err := c.Lookup(short, "x"); err == nil {
-		t.Errorf("no time to wait: %v", err)
+	for want, parent := range map[error]func(context.Context) (context.Context, context.CancelFunc){
+		context.DeadlineExceeded: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 10*time.Millisecond)
+		},
+		context.Canceled: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(10*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+	} {
+		short, cancel := parent(ctx)
+		_, err := c.Lookup(short, "x")
+		cancel()
+		if !errors.Is(err, want) || !errors.Is(err, syscall.ECONNREFUSED) || !isConnError(err) {
+			t.Errorf("no time to wait: %v, want %v and why there is no connection", err, want)
+		}
 	}
 }

@@ -23,6 +23,7 @@ type fake struct {
 	noInst  error         // of requests for instances
 	changes int32         // reported with the next fetch
 	slow    time.Duration // how long a help text takes
+	noText  error         // of requests for the help text of the last metric
 	calls   map[string]int
 }
 
@@ -149,6 +150,9 @@ func (f *fake) Text(_ context.Context, id pdu.PMID, _ pdu.TextKind) (string, err
 	time.Sleep(f.slow)
 	if err := f.call("Text"); err != nil {
 		return "", err
+	}
+	if m := &f.metrics[len(f.metrics)-1]; m.desc.PMID == id && f.noText != nil {
+		return "", f.noText
 	}
 	return f.find(id).help, nil
 }

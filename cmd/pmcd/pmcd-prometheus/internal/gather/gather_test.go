@@ -327,6 +327,22 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
+// A scrape that is interrupted while metrics are described does not describe them twice.
+func TestInterrupted(t *testing.T) {
+	f := &fake{metrics: []fakeMetric{
+		single(1, "a", pdu.SemInstant, int32(1)), single(2, "b", pdu.SemInstant, int32(2)), single(3, "c", pdu.SemInstant, int32(3)),
+	}, noText: context.DeadlineExceeded}
+	r := newHarness(t, f)
+	if _, err := r.Gather(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("interrupted: %v", err)
+	}
+	f.noText = nil
+	r.check(r.samples(), "a 1\nb 2\nc 3\n")
+	if n := f.calls["Text"]; n != 4 || len(r.log) > 0 {
+		t.Errorf("%d requests for help texts, want 4; log %q", n, r.log)
+	}
+}
+
 func TestReady(t *testing.T) {
 	status := perInst(1, statusMetric, fakeDom, 2, 60, 70)
 	f := &fake{insts: map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 2, Name: "pmcd"}, {ID: 60, Name: "linux"}}}}

@@ -159,24 +159,25 @@ func (p *plan) describe(ctx context.Context, c Client, until time.Time) error {
 		return nil
 	}
 	var rest []*metric
+	var lost error
 	for i, m := range p.pending {
-		if time.Now().After(until) {
+		if lost != nil || time.Now().After(until) {
 			rest = append(rest, p.pending[i:]...)
 			break
 		}
 		err := p.describeOne(ctx, c, m)
-		switch {
-		case isLost(err):
-			return err
-		case err != nil:
-			rest = append(rest, m)
-		default:
+		if err == nil {
 			p.metrics = append(p.metrics, m)
+			continue
+		}
+		rest = append(rest, m)
+		if isLost(err) {
+			lost = err
 		}
 	}
 	p.pending = rest
 	p.setIDs()
-	return nil
+	return lost
 }
 
 // setIDs puts the metrics in order.
