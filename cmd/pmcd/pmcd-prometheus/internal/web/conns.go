@@ -13,22 +13,32 @@ const logEvery = time.Minute
 
 // conns limits the number of connections. One too many does not wait: a connection of the
 // host with the most of them is closed, so that clients which keep connections busy, or send
-// nothing, cannot keep others out.
+// nothing, cannot keep others out. The users of a host are behind one address, so what is closed
+// is never the new connection, but the one that has been slow for the longest time.
 type conns struct {
 	most int
 	logf func(format string, args ...any)
 
 	mu     sync.Mutex // guards what is below, which each connection changes
-	list   []*client  // oldest first
+	list   []*client  // in the order in which they have entered their phases
 	logged time.Time
 }
 
 // A client is a connection.
 type client struct {
-	conn net.Conn
-	host string
-	busy bool // its request is being answered
+	conn  net.Conn
+	host  string
+	phase phase
 }
+
+// A phase is what a connection waits for. Those in the first phases are closed first.
+type phase int
+
+const (
+	idle      phase = iota // for the client to send a request
+	replying               // for the client to take the reply
+	gathering              // for values
+)
 
 type clientKey struct{}
 
@@ -42,26 +52,28 @@ func (c *conns) changed(conn net.Conn, state http.ConnState) {
 		if err != nil {
 			host = conn.RemoteAddr().String()
 		}
-		c.list = append(c.list, &client{conn: conn, host: host})
-		if len(c.list) > c.most {
+		if len(c.list) >= c.most {
 			c.closeOne()
 		}
+		c.list = append(c.list, &client{conn: conn, host: host})
 	case http.StateClosed, http.StateHijacked:
 		c.remove(conn)
 	}
 }
 
-func (c *conns) remove(conn net.Conn) {
+// remove removes a connection from the list, and returns it if it was there.
+func (c *conns) remove(conn net.Conn) *client {
 	for i, k := range c.list {
 		if k.conn == conn {
 			c.list = append(c.list[:i], c.list[i+1:]...)
-			return
+			return k
 		}
 	}
+	return nil
 }
 
-// closeOne closes a connection of the host with the most of them: the oldest one without a
-// request that is being answered or, if there is none, the last one.
+// closeOne closes a connection of the host with the most of them: of those in the first phase
+// that it has any in, the one that entered it first.
 func (c *conns) closeOne() {
 	count := make(map[string]int)
 	host := ""
@@ -72,16 +84,13 @@ func (c *conns) closeOne() {
 	}
 	var closing *client
 	for _, k := range c.list {
-		if k.host == host {
+		if k.host == host && (closing == nil || k.phase < closing.phase) {
 			closing = k
-			if !k.busy {
-				break
-			}
 		}
 	}
 	if now := time.Now(); now.Sub(c.logged) >= logEvery {
 		c.logged = now
-		c.logf("more than %d connections, %d of them from %s: connections from there are closed", c.most, count[host], host)
+		c.logf("more than %d connections, %d of them from %s: the slowest ones from there are closed", c.most, count[host], host)
 	}
 	c.remove(closing.conn)
 	closing.conn.Close()
@@ -92,22 +101,33 @@ func (c *conns) context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, clientKey{}, conn)
 }
 
-// handler notes which connections have a request that next answers.
+// handler notes in which phases the connections are whose requests next answers.
 func (c *conns) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _ := r.Context().Value(clientKey{}).(net.Conn)
-		c.setBusy(conn, true)
-		defer c.setBusy(conn, false)
-		next.ServeHTTP(w, r)
+		c.enter(conn, gathering)
+		defer c.enter(conn, idle)
+		next.ServeHTTP(&replyWriter{w, func() { c.enter(conn, replying) }}, r)
 	})
 }
 
-func (c *conns) setBusy(conn net.Conn, busy bool) {
+// enter notes that a connection has entered a phase.
+func (c *conns) enter(conn net.Conn, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, k := range c.list {
-		if k.conn == conn {
-			k.busy = busy
-		}
+	if k := c.remove(conn); k != nil {
+		k.phase = p
+		c.list = append(c.list, k)
 	}
+}
+
+// A replyWriter calls begin before it writes the body of a reply, which it does once.
+type replyWriter struct {
+	http.ResponseWriter
+	begin func()
+}
+
+func (w *replyWriter) Write(b []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(b)
 }
