@@ -45,9 +45,9 @@ func (d *Daemon) Health() Health {
 
 // Problems returns lines about problems that do not keep pmcd from serving: those of
 // Config.Problems, sockets that are not open, a lack of descriptors, access rules that
-// are left out, and a certificate that has expired or expires soon. Each is in the list
-// as long as its cause exists. The list does not have a reload that failed, nor problems
-// of one agent, which are in its AgentStatus.
+// are left out, TLS that is off because of a key or certificate, and a certificate that has
+// expired or expires soon. Each is in the list as long as its cause exists. The list does not
+// have a reload that failed, nor problems of one agent, which are in its AgentStatus.
 func (d *Daemon) Problems() (texts []string) {
 	if d.cfg.Problems != nil {
 		texts = d.cfg.Problems()

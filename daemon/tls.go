@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/logtext"
@@ -28,12 +29,17 @@ func (d *Daemon) TLS() *TLSStatus { return tlsStatus(d.tls.Load(), time.Now()) }
 
 // CheckTLS reads the tls.conf at path and the files that it names, as Run does. It returns
 // nil if TLS is off, or is not possible because of an error. The list has all mistakes;
-// each that is not a warning would keep pmcd from starting.
+// each that is not a warning would keep pmcd from starting. Warnings without a line are about
+// tls.conf itself.
 func CheckTLS(path string, certRequired bool) (*TLSStatus, pmcdconf.ErrorList) {
 	s, list, err := secure.LoadFile(path, secure.Options{RequireClientCert: certRequired})
 	if errs := secure.Errors(nil); errors.As(err, &errs) {
 		for _, e := range errs {
-			list = append(list, &pmcdconf.Error{Pos: e.Pos, Err: e.Cause()})
+			err := e.Cause()
+			if errs.Foreign() {
+				err = fmt.Errorf("TLS is off: %w", err)
+			}
+			list = append(list, &pmcdconf.Error{Pos: e.Pos, Warning: errs.Foreign(), Err: err})
 		}
 	} else if err != nil {
 		list = append(list, &pmcdconf.Error{Warning: true, Err: err})
@@ -41,14 +47,16 @@ func CheckTLS(path string, certRequired bool) (*TLSStatus, pmcdconf.ErrorList) {
 	return tlsStatus(s, time.Now()), list
 }
 
-// tlsProblems returns the lines of Problems about the certificate.
+// tlsProblems returns the lines of Problems about TLS.
 func (d *Daemon) tlsProblems(now time.Time) []string {
+	text := d.reloader.TLSProblem()
 	if s := d.tls.Load(); s != nil {
-		if text := s.ExpiryProblem(now); text != "" {
-			return []string{text}
-		}
+		text = s.ExpiryProblem(now)
 	}
-	return nil
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }
 
 // An expiryWarning is the last warning about a certificate.

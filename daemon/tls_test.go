@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"crypto/elliptic"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -270,6 +273,51 @@ func TestCheckTLS(t *testing.T) {
 	if st, list := CheckTLS(dir, false); st != nil || len(list) != 1 || !list[0].Warning {
 		t.Errorf("a directory: %v, %v", st, list)
 	}
+}
+
+// With a key that OpenSSL can use and Go cannot, pmcd starts without TLS, and says so until it has
+// another one.
+func TestForeignTLS(t *testing.T) {
+	var path string
+	r := newHarness(t, func(c *Config) {
+		dir := filepath.Dir(c.ConfigFile)
+		path = filepath.Join(dir, "tls.conf")
+		c.TLSConf = path
+		for _, name := range []string{"a", "b"} {
+			testutil.WriteCertificate(t, dir, name, time.Now().AddDate(1, 0, 0))
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(testutil.ECKey(t, elliptic.P256()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const p256, p192 = "\x2a\x86\x48\xce\x3d\x03\x01\x07", "\x2a\x86\x48\xce\x3d\x03\x01\x01"
+		key := testutil.PEM("PRIVATE KEY", bytes.Replace(der, []byte(p256), []byte(p192), 1))
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "b.key"), []byte(key), 0o600), os.WriteFile(path, []byte(tlsText(dir, "b")), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}, nil)
+	r.awaitStarts()
+	r.dial().good()
+	off := "TLS is off, so clients that require it cannot connect: Cannot load private key from " + r.dir + "/b.key: Go cannot use it: x509: failed to parse EC private key embedded in PKCS#8: x509: unknown elliptic curve (" + path + ":2); replace the file, then SIGHUP"
+	r.awaitLogged(t, off)
+	check := func(when string, on bool, problems ...string) {
+		t.Helper()
+		if got := r.Problems(); (r.TLS() != nil) != on || !slices.Equal(got, problems) {
+			t.Errorf("%s: TLS %v, problems %q\nwant %t, %q", when, r.TLS(), got, on, problems)
+		}
+	}
+	check("at the start", false, off)
+	if st, list := CheckTLS(path, false); st != nil || list.Err() != nil || len(list) != 1 || !strings.HasPrefix(list[0].Error(), path+":2: TLS is off: Cannot load private key") {
+		t.Errorf("-v: %v, %v", st, list)
+	}
+	r.reloaded()
+	check("a reload of the same", false, off)
+	r.write("tls.conf", tlsText(r.dir, "a"))
+	r.reloaded()
+	check("a key that Go can use", true)
+	r.write("tls.conf", tlsText(r.dir, "b"))
+	r.reloaded()
+	check("the first key again", true)
 }
 
 // With -Q and without TLS, a warning says that clients of other hosts may do nothing: at the

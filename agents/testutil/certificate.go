@@ -1,13 +1,16 @@
 package testutil
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"os"
@@ -55,6 +58,40 @@ func Issue(t testing.TB, by *Issued, key crypto.Signer, cert x509.Certificate) *
 		t.Fatal(err)
 	}
 	return i
+}
+
+// Edit returns a certificate with another text of the same length, wherever it is, in what by, which is nil for a
+// root, signs anew. Its Cert has only Raw, as package x509 may not parse it.
+func Edit(t testing.TB, by, i *Issued, before, after string) *Issued {
+	t.Helper()
+	var c struct {
+		Content   asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(i.Cert.Raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(before) != len(after) || !bytes.Contains(c.Content.FullBytes, []byte(before)) {
+		t.Fatalf("%q is not in the certificate, or longer or shorter than %q", before, after)
+	}
+	content := bytes.Replace(c.Content.FullBytes, []byte(before), []byte(after), -1)
+	signer := i.Key
+	if by != nil {
+		signer = by.Key
+	}
+	digest := sha256.Sum256(content)
+	signature, err := signer.Sign(rand.Reader, digest[:], crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Content = asn1.RawValue{FullBytes: content}
+	c.Signature = asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}
+	der, err := asn1.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Issued{Cert: &x509.Certificate{Raw: der}, Key: i.Key, Above: i.Above, root: i.root}
 }
 
 // ECKey returns a new key.

@@ -259,6 +259,13 @@ func TestImports(t *testing.T) {
 		if p.Name == "main" && slices.Contains(p.Deps, "testing") {
 			t.Errorf("%s depends on a package for tests", name)
 		}
+		if p.Name == "main" && strings.HasPrefix(name, "cmd/") && slices.Contains(p.Deps, "crypto/tls") {
+			for _, setting := range []string{"x509negativeserial=1", "x509rsacrt=0"} {
+				if !slices.Contains(strings.Split(p.DefaultGODEBUG, ","), setting) {
+					t.Errorf("%s uses TLS and has no line //go:debug %s", name, setting)
+				}
+			}
+		}
 		if closure, ok := mayDependOn[name]; ok {
 			for _, d := range p.Deps {
 				if !standard[d] && !slices.ContainsFunc(closure, within(d)) {
@@ -335,12 +342,13 @@ type listedPackage struct {
 	ImportPath, Name string
 	Standard         bool
 	Imports, Deps    []string
+	DefaultGODEBUG   string
 }
 
 // listPackages returns the packages of the module by their names below it, and the import
 // paths of the standard library.
 func listPackages(t *testing.T) (ours map[string]listedPackage, standard map[string]bool) {
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Standard,Imports,Deps", module+"/...")
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Standard,Imports,Deps,DefaultGODEBUG", module+"/...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

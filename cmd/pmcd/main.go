@@ -1,3 +1,8 @@
+// OpenSSL takes certificates with a negative serial number, and RSA keys with wrong CRT values.
+//
+//go:debug x509negativeserial=1
+//go:debug x509rsacrt=0
+
 // Command pmcd is the collector daemon of Performance Co-Pilot (pmcd(1)).
 package main
 

@@ -1,3 +1,8 @@
+// OpenSSL takes certificates with a negative serial number, and RSA keys with wrong CRT values.
+//
+//go:debug x509negativeserial=1
+//go:debug x509rsacrt=0
+
 // Command pmcd-prometheus serves metrics of a pmcd to Prometheus (pmcd-prometheus(1)). It is a
 // client of pmcd and a process of its own: pmcd itself has no HTTP server and no library for
 // one.

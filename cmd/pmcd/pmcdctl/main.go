@@ -1,3 +1,8 @@
+// OpenSSL takes certificates with a negative serial number, and RSA keys with wrong CRT values.
+//
+//go:debug x509negativeserial=1
+//go:debug x509rsacrt=0
+
 // Command pmcdctl shows the metrics of any pmcd, the state of the one on this host, and tries
 // its agents (pmcdctl(1)). It is not part of pmcd because PCP's scripts take each process with
 // that name for the daemon, and because a daemon does not need what a client does.

@@ -81,6 +81,7 @@ type Reloader struct {
 	done         atomic.Uint32 // calls of Request whose reload is over
 	last         atomic.Pointer[Status]
 	leftOut      atomic.Pointer[[]string] // see Problems
+	tlsOff       atomic.Pointer[string]   // see TLSProblem
 }
 
 // A Status is the number of reloads and the result of the last one.

@@ -37,11 +37,19 @@ func (got *tlsRead) unreadable() bool {
 
 // LoadTLS loads the TLS policy for the first time. It returns an error if the policy cannot
 // be used, or if ctx ends first. As in C pmcd, TLS is off if tls.conf cannot be read.
+//
+// C pmcd differs: it uses keys of kinds that Go does not have. So that it can be replaced, TLS is
+// off with these, too.
 func (r *Reloader) LoadTLS(ctx context.Context) error {
 	got, err := r.readTLS(ctx)
+	var errs secure.Errors
 	switch {
 	case err != nil:
 		return err
+	case errors.As(got.err, &errs) && errs.Foreign():
+		text := fmt.Sprintf("TLS is off, so clients that require it cannot connect: %v; replace the file, then SIGHUP", got.err)
+		r.tlsOff.Store(&text)
+		r.cfg.Log.Error("{error}", "error", text, "path", r.cfg.TLSConf, logtext.Event("tls_rejected"))
 	case got.unreadable():
 		r.cfg.Log.Warn("TLS is off, because tls.conf cannot be read: {error}", "error", got.err, logtext.Event("tls_unreadable"))
 	case got.err != nil:
@@ -51,6 +59,15 @@ func (r *Reloader) LoadTLS(ctx context.Context) error {
 	}
 	r.warnCertRequired()
 	return nil
+}
+
+// TLSProblem returns a line that says why TLS is off, or "" if it is on or is meant to be off. Any
+// goroutine may call it.
+func (r *Reloader) TLSProblem() string {
+	if text := r.tlsOff.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 // warnCertRequired logs that clients cannot have the certificate that they need (-Q), if TLS
@@ -89,6 +106,7 @@ func (r *Reloader) reloadTLS(ctx context.Context) error {
 		return err
 	}
 	r.cfg.TLS.Store(got.server)
+	r.tlsOff.Store(nil)
 	switch {
 	case old.Same(got.server):
 	case got.server == nil:

@@ -57,7 +57,7 @@ func (l *loader) authorities() *x509.CertPool {
 }
 
 // caFile adds the certificates of a file. It warns of those that it leaves out, and returns
-// an error if none is left.
+// an error if none is left, unless OpenSSL may take one.
 func (l *loader) caFile(p *caPool, path string, v tlsconf.Value) error {
 	text, err := tlsconf.ReadFile(path)
 	if err != nil {
@@ -68,11 +68,17 @@ func (l *loader) caFile(p *caPool, path string, v tlsconf.Value) error {
 		return errNoPEM("certificate")
 	}
 	var first error
-	good := 0
-	for n, der := range blocks {
-		c, err := x509.ParseCertificate(der)
+	good, foreigners := 0, 0
+	for n, block := range blocks {
+		c, err := ownCertificate(block.der)
+		if err == nil && block.refused {
+			err = foreign("OpenSSL is told not to trust it for clients")
+		}
 		if err == nil {
 			err = p.add(c)
+		}
+		if isForeign(err) {
+			foreigners++
 		}
 		switch {
 		case errors.Is(err, errNames):
@@ -84,7 +90,7 @@ func (l *loader) caFile(p *caPool, path string, v tlsconf.Value) error {
 		}
 	}
 	switch bad := len(blocks) - good; {
-	case good == 0:
+	case good == 0 && foreigners == 0:
 		return first
 	case bad > 0:
 		l.warn(v, fmt.Errorf("%s: %d of %d certificates are left out; the first is %w", path, bad, len(blocks), first))

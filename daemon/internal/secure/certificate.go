@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 // chain reads tls-cert-file. It returns nil after an error.
 func (l *loader) chain() []*x509.Certificate {
 	v := l.conf.CertFile
-	chain, err := readChain(v.Text)
+	chain, err := l.readChain(v)
 	if err != nil {
 		l.fail(v, "Cannot load certificate chain from", err)
 		return nil
@@ -37,16 +38,22 @@ func (l *loader) chain() []*x509.Certificate {
 }
 
 // readChain reads a certificate and those of its issuers.
-func readChain(path string) ([]*x509.Certificate, error) {
-	text, err := tlsconf.ReadFile(path)
+func (l *loader) readChain(v tlsconf.Value) ([]*x509.Certificate, error) {
+	text, err := tlsconf.ReadFile(v.Text)
 	if err != nil {
 		return nil, err
 	}
 	var chain []*x509.Certificate
-	for n, der := range certificateBlocks(text) {
-		c, err := x509.ParseCertificate(der)
+	for n, block := range certificateBlocks(text) {
+		c, err := ownCertificate(block.der)
+		if isForeign(err) {
+			l.warn(v, fmt.Errorf("%s: certificate %d%s: clients in Go, such as pmcdctl, do not accept it, and PCP's do: %w", v.Text, n+1, subjectOf(c), err))
+			err = nil
+		}
 		if err == nil {
-			err = checkKey(c.PublicKey)
+			if err = checkKey(c.PublicKey); isForeign(err) && n > 0 {
+				err = nil // only clients use it
+			}
 		}
 		if err == nil && weakSignature(c) {
 			err = fmt.Errorf("its signature (%v) is too weak", c.SignatureAlgorithm)
@@ -60,22 +67,9 @@ func readChain(path string) ([]*x509.Certificate, error) {
 		return nil, errNoPEM("certificate")
 	}
 	if key, ok := chain[0].PublicKey.(*ecdsa.PublicKey); ok && key.Curve == elliptic.P224() {
-		return nil, errors.New("a key of curve P-224 cannot be used with TLS 1.3")
+		return nil, foreign("a key of curve P-224 cannot be used with TLS 1.3")
 	}
 	return chain, nil
-}
-
-// certificateBlocks returns the certificates of a PEM file, in DER.
-func certificateBlocks(text []byte) (list [][]byte) {
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			return list
-		}
-		if block.Type == "CERTIFICATE" || block.Type == "X509 CERTIFICATE" {
-			list = append(list, block.Bytes)
-		}
-	}
 }
 
 func errNoPEM(what string) error {
@@ -87,12 +81,17 @@ func subjectOf(c *x509.Certificate) string {
 	if c == nil {
 		return ""
 	}
-	return " (" + strings.Map(func(r rune) rune { // of a client: it must not end a line of the log
-		if !unicode.IsPrint(r) {
+	return " (" + printable(c.Subject.String()) + ")"
+}
+
+// printable returns a text that may be of a client: it must not end a line of the log.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return '?'
 		}
 		return r
-	}, c.Subject.String()) + ")"
+	}, s)
 }
 
 // minRSA is the length of an RSA key with a strength of 112 bits, in bits.
@@ -108,7 +107,7 @@ func checkKey(key crypto.PublicKey) error {
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return errors.New("its key is neither RSA, ECDSA nor Ed25519")
+		return foreign("its key is neither RSA, ECDSA with P-256, P-384 or P-521, nor Ed25519")
 	}
 	return nil
 }
@@ -164,7 +163,7 @@ func readKey(path string) (crypto.Signer, error) {
 	}
 	for {
 		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
+		if block, text = nextBlock(text); block == nil {
 			return nil, errNoPEM("private key")
 		}
 		if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
@@ -173,19 +172,31 @@ func readKey(path string) (crypto.Signer, error) {
 		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
 			return nil, errors.New("the key is encrypted, and there is no way to enter its password; openssl pkey -in OLD -out NEW decrypts it")
 		}
-		return parseKey(block.Bytes)
+		return parseKey(block)
 	}
 }
 
-// parseKey parses a private key in one of the three forms that OpenSSL has written.
-func parseKey(der []byte) (crypto.Signer, error) {
-	key, err := x509.ParsePKCS8PrivateKey(der)
+// parseKey parses a private key in one of the three forms that OpenSSL has written. The type of
+// the block says in which form it should be.
+func parseKey(block *pem.Block) (crypto.Signer, error) {
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		if rsa, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		rsa, rsaErr := x509.ParsePKCS1PrivateKey(block.Bytes)
+		if rsaErr == nil {
 			return rsa, nil
 		}
-		if ec, err := x509.ParseECPrivateKey(der); err == nil {
+		ec, ecErr := x509.ParseECPrivateKey(block.Bytes)
+		if ecErr == nil {
 			return ec, nil
+		}
+		switch block.Type {
+		case "RSA PRIVATE KEY":
+			err = rsaErr
+		case "EC PRIVATE KEY":
+			err = ecErr
+		}
+		if rest, notDER := asn1.Unmarshal(block.Bytes, new(asn1.RawValue)); notDER == nil && len(rest) == 0 {
+			return nil, foreign("Go cannot use it: %w", err)
 		}
 		return nil, err
 	}

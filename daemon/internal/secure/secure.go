@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -75,6 +76,12 @@ func (l Errors) Error() string {
 		return fmt.Sprintf("%v (and %d more)", l[0], n)
 	}
 	return l[0].Error()
+}
+
+// Foreign reports whether OpenSSL may be able to use all that Go cannot. C pmcd may then have
+// started with these files.
+func (l Errors) Foreign() bool {
+	return !slices.ContainsFunc(l, func(e *Error) bool { return !isForeign(e.Err) })
 }
 
 // Unwrap lets errors.Is and errors.As look at every error.

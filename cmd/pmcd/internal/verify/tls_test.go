@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"bytes"
+	"crypto/elliptic"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +25,22 @@ func TestVerifyTLS(t *testing.T) {
 	expires := time.Now().AddDate(1, 0, 0).UTC()
 	testutil.WriteCertificate(t, dir, "a", expires)
 	testutil.WriteCertificate(t, dir, "old", time.Now().Add(-time.Hour))
+	// The key of a kind that OpenSSL has, and Go has not, and a certificate with a name that Go does not read.
+	key := testutil.ECKey(t, elliptic.P256())
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const p256, p192 = "\x2a\x86\x48\xce\x3d\x03\x01\x07", "\x2a\x86\x48\xce\x3d\x03\x01\x01"
+	odd := testutil.Edit(t, nil, testutil.Issue(t, nil, key, testutil.Named("odd name")), "\x13\x08odd name", "\x13\x08odd_name")
+	for name, text := range map[string]string{
+		"p192.key": testutil.PEM("PRIVATE KEY", bytes.Replace(der, []byte(p256), []byte(p192), 1)),
+		"odd.key":  testutil.KeyPEM(t, key), "odd.crt": odd.PEM(),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const info = "@/tls.conf: Info: TLS is on: the certificate of CN="
 	good := info + "a expires on " + expires.Truncate(time.Second).Format(time.RFC1123) + "\n"
 	for _, tt := range []struct {
@@ -36,6 +55,11 @@ func TestVerifyTLS(t *testing.T) {
 		{"-Q", "-vQ", "tls-cert-file = @/a.crt\ntls-key-file = @/a.key\n", "@/tls.conf:1: Warning: no client can connect: -Q requires", 0},
 		{"warnings, for PCP's script", "--verify", "tls-cert-file = @/old.crt\ntls-key-file = @/old.key\nx\n", "", 0},
 		{"expired", "-v", "tls-cert-file = @/old.crt\ntls-key-file = @/old.key\n", "Warning: the TLS certificate in @/old.crt (CN=old) expired on ", 0},
+		{"a key for OpenSSL", "-v", "tls-cert-file = @/a.crt\ntls-key-file = @/p192.key\n",
+			"@/tls.conf:2: Warning: TLS is off: Cannot load private key from @/p192.key: Go cannot use it: x509:", 0},
+		{"a key for OpenSSL, for PCP's script", "--verify", "tls-cert-file = @/a.crt\ntls-key-file = @/p192.key\n", "", 0},
+		{"a certificate for OpenSSL", "-v", "tls-cert-file = @/odd.crt\ntls-key-file = @/odd.key\n",
+			"@/tls.conf:1: Warning: @/odd.crt: certificate 1 (CN=odd_name): clients in Go, such as pmcdctl, do not accept it, and PCP's do: x509:", 0},
 		{"errors", "--verify", "tls-cert-file = /none\n\ntls-key-file = /none\n",
 			"@/tls.conf:1: Error: Cannot load certificate chain from /none: no such file or directory\n" +
 				"@/tls.conf:3: Error: Cannot load private key from /none: no such file or directory\n", 1},
