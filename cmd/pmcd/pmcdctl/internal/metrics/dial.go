@@ -119,6 +119,8 @@ func dialHint(host string, err error) string {
 		return "is that the name of the host? DNS or /etc/hosts must have it"
 	case errors.As(err, &cert):
 		return "SSL_CERT_FILE names a file of CAs; --any-certificate accepts all certificates"
+	case strings.Contains(err.Error(), "tls: failed to parse certificate from server"): // it has no type
+		return "PCP's clients may accept that certificate; docs/security.md, Certificates that Go does not read"
 	case errors.Is(err, pmapi.ErrNoMethod):
 		return "without TLS, a password is sent in clear text only if the host has &method=plain; pcps:// is for TLS"
 	case errors.Is(err, pdu.ErrnoPermission):
