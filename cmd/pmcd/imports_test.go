@@ -89,6 +89,7 @@ shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
 in agents/builtin
+internal/cgroups:
 internal/inroot: golang.org/x/sys
 internal/metrics: agents/pmda pdu
 internal/sysfile: agents/rawio
@@ -100,8 +101,8 @@ linux: ./internal/inroot ./internal/metrics ./internal/sysfile
 mmv: agents agents/internal/mmvformat agents/logtext agents/serve pdu pmcdconf/debugopt pmcdconf/hostlabels
 mmv/mmvtest: agents/internal/mmvformat
 pmcd: agents agents/pmda pdu
-proc: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve pdu
-root: ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve pdu golang.org/x/sys
+proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve pdu
+root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve pdu golang.org/x/sys
 simple: agents agents/pmda agents/pmda/cache pdu
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
   pdu pmcdconf pmcdconf/debugopt

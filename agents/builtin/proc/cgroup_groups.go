@@ -4,6 +4,7 @@ import (
 	"context"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -128,7 +129,9 @@ func (g *groups) groupOf(dir []byte, mount int) *group {
 		if len(dir) > mount {
 			c.name = unescapeUnit(dir[mount:])
 		}
-		c.container = string(containerID(dir[mount:]))
+		if id, engine := cgroups.ContainerAt(c.dir[mount:]); engine != cgroups.LXC {
+			c.container = id
+		}
 		g.known[c.dir] = c
 	}
 	return c

@@ -3,8 +3,10 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
@@ -149,7 +151,7 @@ func parseAutogroup(r *record, b []byte) {
 // C differs: it finds containers only in a line of cpuset, which control groups of
 // version 2 do not have.
 func parseCgroup(r *record, b []byte) {
-	var id []byte
+	id := ""
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -157,8 +159,9 @@ func parseCgroup(r *record, b []byte) {
 		if i < 0 {
 			continue
 		}
-		if line = line[i+1:]; id == nil {
-			id = containerID(line)
+		line = line[i+1:]
+		if _, path, _ := bytes.Cut(line, []byte{':'}); id == "" && len(path) > 64 { // an id has 64 bytes
+			id = containerID(string(path))
 		}
 		if len(r.text) > 0 {
 			r.text = append(r.text, ';')
@@ -166,31 +169,23 @@ func parseCgroup(r *record, b []byte) {
 		r.text = append(r.text, line...)
 	}
 	r.set(0, uint64(len(r.text)))
-	r.setText(1, id)
+	r.setText(1, []byte(id))
 }
 
-// containerID returns the id of the container from the path of its control group,
-// nil if the path is not that of a container. The last element of the path is ID,
-// docker-ID.scope or libpod-ID.scope, where ID is 64 hexadecimal digits.
+// containerID returns the id of the container that a process is in, from the path of its
+// control group: of the group or the nearest one above it that is a container's. The
+// agent root has the containers of LXC, which have names and no ids.
 //
-// C differs: it accepts any 64 characters.
-func containerID(path []byte) []byte {
-	base := path[bytes.LastIndexByte(path, '/')+1:]
-	for _, engine := range []string{"docker-", "libpod-"} {
-		if rest, ok := bytes.CutPrefix(base, []byte(engine)); ok {
-			base, _, _ = bytes.Cut(rest, []byte{'.'})
-			break
+// C differs: it knows only containers of Docker and Podman, by the last element of the
+// path, and accepts any 64 characters.
+func containerID(path string) string {
+	for path != "" {
+		if id, engine := cgroups.ContainerAt(path); id != "" && engine != cgroups.LXC {
+			return id
 		}
+		path = path[:max(0, strings.LastIndexByte(path, '/'))]
 	}
-	if len(base) != 64 {
-		return nil
-	}
-	for _, c := range base {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return nil
-		}
-	}
-	return base
+	return ""
 }
 
 func readLink(name string) func(p *process, r *record) error {

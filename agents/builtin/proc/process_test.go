@@ -249,14 +249,36 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
+// A process is in the container of its group, or of the nearest group above it that is a
+// container's.
 func TestContainerID(t *testing.T) {
-	id := strings.Repeat("0123456789abcdef", 4)
+	id, inner := strings.Repeat("0123456789abcdef", 4), strings.Repeat("b", 64)
 	for path, want := range map[string]string{
-		"/docker/" + id: id, "/system.slice/docker-" + id + ".scope": id, "/machine.slice/libpod-" + id + ".scope": id,
-		"/" + id: id, "/docker/" + id[1:]: "", "/docker-" + id[1:] + "g.scope": "", "/": "", "": "", "/docker-containerd.service": "",
+		"/docker/" + id:                                                                      id,
+		"/docker/" + id + "/init.scope":                                                      id,
+		"/docker/" + id + "/docker/" + inner:                                                 inner,
+		"/machine.slice/libpod-" + id + ".scope/container":                                   id, // as crun makes it
+		"/user.slice/x/libpod-" + id + ".scope/container/y/z":                                id,
+		"/machine.slice/libpod-" + id + ".scope/container/libpod-conmon-" + inner + ".scope": id,
+		"/k.slice/crio-" + id + ".scope/container":                                           id,
+		"/kubepods/besteffort/pod1/" + id:                                                    id,
+		"/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope":                id,
+		"/x/kubepods-pod1.slice:cri-containerd:" + id:                                        id,
+		"/lxc.payload.box/docker/" + id:                                                      id,
+		"/lxc.payload.box/init.scope":                                                        "",
+		"/lxc/" + strings.Repeat("box", 30):                                                  "",
+		"/machine.slice/libpod-conmon-" + id + ".scope":                                      "",
+		"/system.slice/crio-conmon-" + id + ".scope":                                         "",
+		"/": "", "": "", "x": "",
 	} {
-		if got := string(containerID([]byte(path))); got != want {
+		if got := containerID(path); got != want {
 			t.Errorf("%q is %q, want %q", path, got, want)
+		}
+		// The last line is that of version 2, as on hybrid hosts.
+		r := &record{nums: make([]uint64, 2)}
+		parseCgroup(r, []byte("9:name=systemd:/\n0::"+path+"\n"))
+		if got := string(r.string(1)); got != want {
+			t.Errorf("a process with the group %q is in %q, want %q", path, got, want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package root
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
+)
 
 // A container is one of an engine. It is never written after it is published.
 type container struct {
@@ -36,17 +40,14 @@ const (
 
 // Names of engines.
 const (
-	podman     = "podman"
-	docker     = "docker"
-	lxc        = "lxc"
-	containerd = "containerd"
-	crio       = "cri-o"
+	podman     = cgroups.Podman
+	docker     = cgroups.Docker
+	lxc        = cgroups.LXC
+	containerd = cgroups.Containerd
+	crio       = cgroups.CRIO
 )
 
-const (
-	minPrefix = 4   // bytes of an id that stand for the id
-	maxName   = 255 // bytes of a name that is reported
-)
+const minPrefix = 4 // bytes of an id that stand for the id
 
 // find returns the container that a client names: by its id, its name, or the
 // beginning of its id. If several containers have the name or the beginning of the id,
@@ -97,26 +98,4 @@ func only(list []*container, match func(c *container) bool) (c *container, sever
 		return run[0], false
 	}
 	return nil, len(all) > 1
-}
-
-// isName reports whether s can be the name of a container. Engines allow letters,
-// digits, and the characters _ . and -.
-func isName(s string) bool {
-	if s == "" || len(s) > maxName {
-		return false
-	}
-	for i, c := range []byte(s) {
-		switch {
-		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9', i > 0 && (c == '_' || c == '.' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// isID reports whether s is an id of Docker, Podman, containerd or CRI-O under
-// Kubernetes: 64 hexadecimal digits.
-func isID(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }

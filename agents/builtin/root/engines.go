@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 )
 
 // The caller of the methods in this file holds mu.
@@ -27,7 +29,7 @@ func groupOf(groups map[string]*group, id string) *group {
 func (t *table) docker(groups map[string]*group) (list []*container) {
 	for _, e := range readNames(under(t.o.Docker, "containers"), maxContainers) {
 		id := e.Name()
-		if !isName(id) {
+		if !cgroups.IsName(id) {
 			continue
 		}
 		c := &container{id: id, engine: docker, pid: -1, cgroup: "/docker/" + id}
@@ -44,7 +46,7 @@ func (t *table) docker(groups map[string]*group) (list []*container) {
 		if err != nil {
 			continue
 		}
-		if name := strings.TrimPrefix(conf.Name, "/"); isName(name) {
+		if name := strings.TrimPrefix(conf.Name, "/"); cgroups.IsName(name) {
 			c.name = name
 		}
 		c.hostname = conf.Config.Hostname
@@ -100,11 +102,11 @@ func (t *table) podman(groups map[string]*group) (list []*container) {
 		}
 		t.warn(path, err)
 		for _, s := range stored[:min(len(stored), maxContainers)] {
-			if !isName(s.ID) {
+			if !cgroups.IsName(s.ID) {
 				continue
 			}
 			c := &container{id: s.ID, engine: podman, cgroup: "/libpod-" + s.ID + ".scope"}
-			if len(s.Names) > 0 && isName(s.Names[len(s.Names)-1]) {
+			if len(s.Names) > 0 && cgroups.IsName(s.Names[len(s.Names)-1]) {
 				c.name = s.Names[len(s.Names)-1]
 			}
 			g := groupOf(groups, s.ID)
@@ -180,7 +182,7 @@ func (s spec) name() string {
 		}
 		name = "k8s_" + of + "_" + a[annPod] + "_" + a[annNamespace]
 	}
-	if !isName(name) {
+	if !cgroups.IsName(name) {
 		return ""
 	}
 	return name
@@ -192,7 +194,7 @@ func (s spec) name() string {
 func (t *table) lxc(groups map[string]*group) (list []*container) {
 	for _, e := range readNames(t.o.LXC, maxContainers) {
 		name := e.Name()
-		if !isName(name) || e.Type().IsRegular() {
+		if !cgroups.IsName(name) || e.Type().IsRegular() {
 			continue
 		}
 		c := &container{id: name, engine: lxc, name: name, cgroup: "/lxc/" + name}

@@ -42,14 +42,3 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
-
-func TestIsName(t *testing.T) {
-	for name, want := range map[string]bool{
-		"a": true, "web_1.x-y": true, "9": true, "": false, "-a": false, ".a": false, "_a": false, "a b": false, "a/b": false,
-		"a\n": false, "a\"": false, "\xff": false, strings.Repeat("x", 255): true, strings.Repeat("x", 256): false,
-	} {
-		if got := isName(name); got != want {
-			t.Errorf("%q: %v", name, got)
-		}
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 )
 
 // A group is the control group of a container.
@@ -76,7 +78,7 @@ func (w *walker) walk(dir, at string, ofUser bool, left *int) {
 		below, inDir := at+"/"+name, dir+"/"+name
 		if at == userSlice {
 			w.users = append(w.users, below)
-		} else if id, engine := containerOf(path.Base(at), name); id != "" {
+		} else if id, engine := cgroups.Container(path.Base(at), name); id != "" {
 			w.add(&group{id: id, engine: engine, path: below, dirs: []string{inDir}, ofUser: ofUser})
 		} else {
 			w.walk(inDir, below, ofUser, left)
@@ -102,48 +104,6 @@ func (w *walker) add(g *group) {
 	case old.ofUser == g.ofUser && len(old.dirs) < 3:
 		old.dirs = append(old.dirs, g.dirs...)
 	}
-}
-
-// containerOf returns the id of a container from the name of a control group and that
-// of its parent; "" if it is not that of a container.
-//
-//	docker-ID.scope, docker/ID                     Docker
-//	libpod-ID.scope, libpod-ID                     Podman
-//	crio-ID.scope, crio-ID                         CRI-O
-//	cri-containerd-ID.scope, nerdctl-ID.scope      containerd
-//	SLICE:cri-containerd:ID, NAMESPACE/ID          containerd
-//	lxc.payload.NAME, lxc.payload/NAME, lxc/NAME   LXC
-func containerOf(parent, name string) (id, engine string) {
-	if box, ok := strings.CutPrefix(name, "lxc.payload."); ok && isName(box) {
-		return box, lxc
-	}
-	if (parent == "lxc" || parent == "lxc.payload") && isName(name) {
-		return name, lxc
-	}
-	name = strings.TrimSuffix(name, ".scope")
-	i := strings.LastIndexAny(name, "-:")
-	if id = name[i+1:]; !isID(id) {
-		return "", ""
-	}
-	if i < 0 {
-		if parent == docker {
-			return id, docker
-		}
-		return id, containerd
-	}
-	prefix := name[:i]
-	prefix = prefix[strings.LastIndexByte(prefix, ':')+1:]
-	switch prefix {
-	case "docker":
-		return id, docker
-	case "libpod":
-		return id, podman
-	case "crio":
-		return id, crio
-	case "cri-containerd", "nerdctl":
-		return id, containerd
-	}
-	return "", "" // such as libpod-conmon-ID: it is not the container
 }
 
 // maxProcs is the number of processes of a container among which the first is looked

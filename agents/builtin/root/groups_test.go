@@ -11,40 +11,6 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 )
 
-func TestContainerOf(t *testing.T) {
-	for _, tt := range []struct{ parent, name, id, engine string }{
-		{"docker", idA, idA, docker},
-		{"system.slice", "docker-" + idA + ".scope", idA, docker},
-		{"machine.slice", "libpod-" + idA + ".scope", idA, podman},
-		{"libpod_parent", "libpod-" + idA, idA, podman},
-		{"machine.slice", "libpod-conmon-" + idA + ".scope", "", ""},
-		{"kubepods.slice", "crio-" + idA + ".scope", idA, crio},
-		{"kubepods.slice", "crio-conmon-" + idA + ".scope", "", ""},
-		{"kubepods.slice", "cri-containerd-" + idA + ".scope", idA, containerd},
-		{"x", "kubepods-pod1.slice:cri-containerd:" + idA, idA, containerd},
-		{"system.slice", "nerdctl-" + idA + ".scope", idA, containerd},
-		{"default", idA, idA, containerd},
-		{"x", "evil-" + idA + ".scope", "", ""},
-		{"x", "docker-" + idA[1:] + ".scope", "", ""},
-		{"x", "docker-" + strings.ToUpper(idA) + ".scope", "", ""},
-		{"", "lxc.payload.box", "box", lxc},
-		{"", "lxc.monitor.box", "", ""},
-		{"", "lxc.payload.a b", "", ""},
-		{"lxc", "box", "box", lxc},
-		{"lxc.payload", "box", "box", lxc},
-		{"", "", "", ""},
-		{"x", ".scope", "", ""},
-		{"x", ":-", "", ""},
-	} {
-		t.Run(tt.parent+"/"+tt.name, func(t *testing.T) {
-			id, engine := containerOf(tt.parent, tt.name)
-			if id != tt.id || engine != tt.engine {
-				t.Errorf("%s/%s: got %q, %q", tt.parent, tt.name, id, engine)
-			}
-		})
-	}
-}
-
 // Groups are found with version 1, version 2, and both. What is below the group of a
 // container is not searched.
 func TestFindGroups(t *testing.T) {

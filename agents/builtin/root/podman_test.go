@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 )
 
 // recorded returns the files in a file of testdata: those of a host with containers.
@@ -67,7 +69,7 @@ func TestPodman(t *testing.T) {
 			}
 			for i, c := range list {
 				w := want[i]
-				if c.name != w.name || c.engine != podman || !isID(c.id) || c.ofUser != (w.name == "mine") {
+				if c.name != w.name || c.engine != podman || !cgroups.IsID(c.id) || c.ofUser != (w.name == "mine") {
 					t.Errorf("%q of %s with the id %q, of a user: %v; want %q", c.name, c.engine, c.id, c.ofUser, w.name)
 				}
 				if state := []string{"stopped", "running", "paused", "restarting"}[c.state]; state != w.state || (c.pid > 0) != (w.state != "stopped") {

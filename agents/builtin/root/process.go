@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 )
 
 // A procfs reads /proc.
@@ -160,10 +162,10 @@ func parseMonitor(argv []string) (m monitor, ok bool) {
 			return m, false // it is for a further process in the container
 		}
 	}
-	if !isName(m.name) {
+	if !cgroups.IsName(m.name) {
 		m.name = ""
 	}
-	return m, isID(m.id)
+	return m, cgroups.IsID(m.id)
 }
 
 // maxMonitors is the number of containers that are found by their monitors.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
@@ -88,10 +89,10 @@ func FuzzStores(f *testing.F) {
 		if c, err := parseDocker(b); err == nil && !json.Valid(b) {
 			t.Errorf("%v of %q", c, b)
 		}
-		if s, err := parseSpec(b); err == nil && s.name() != "" && !isName(s.name()) {
+		if s, err := parseSpec(b); err == nil && s.name() != "" && !cgroups.IsName(s.name()) {
 			t.Errorf("the name %q", s.name())
 		}
-		if m, ok := parseMonitor(strings.Split(string(b), "\x00")); ok && (!isID(m.id) || m.name != "" && !isName(m.name)) {
+		if m, ok := parseMonitor(strings.Split(string(b), "\x00")); ok && (!cgroups.IsID(m.id) || m.name != "" && !cgroups.IsName(m.name)) {
 			t.Errorf("%+v", m)
 		}
 		if n := number(b); n < 0 {
@@ -101,7 +102,7 @@ func FuzzStores(f *testing.F) {
 			t.Errorf("the host name %q", name)
 		}
 		parent, name, _ := strings.Cut(string(b), "/")
-		if id, engine := containerOf(parent, name); (id == "") != (engine == "") || id != "" && !isName(id) {
+		if id, engine := cgroups.Container(parent, name); (id == "") != (engine == "") || id != "" && !cgroups.IsName(id) {
 			t.Errorf("%q, %q", id, engine)
 		}
 	})

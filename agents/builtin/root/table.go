@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 )
 
 // A table has the containers of this host. Its methods may be called from any
@@ -57,7 +59,7 @@ func (t *table) ofProcess(pid int) (first *container, any bool) {
 	}
 	for _, p := range t.proc.groupsOf(pid) {
 		for at := p; len(at) > 1; at = filepath.Dir(at) {
-			if id, _ := containerOf(filepath.Base(filepath.Dir(at)), filepath.Base(at)); id != "" {
+			if id, _ := cgroups.ContainerAt(at); id != "" {
 				for _, c := range list {
 					if c.id == id && c.cgroup == at {
 						return nil, true
