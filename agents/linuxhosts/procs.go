@@ -2,6 +2,8 @@ package linuxhosts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -180,11 +182,14 @@ const Hybrid = 3
 
 var hierarchies = []string{"name=systemd", "cpu,cpuacct", "cpuset", "memory", "blkio", "net_cls"}
 
+var groups = []string{"", "/a.slice", "/system.slice", `/system.slice/dev-disk\x2dby.mount`, "/system.slice/docker-" + Container + ".scope"}
+
+const diskstats = "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8      16 sdb 1 2 3 4 5 6 7 8 9 10 11\n 253       0 dm-0 1 2 3 4 5 6 7 8 9 10 11\n"
+
 // Cgroups returns control groups of a version (1, 2 or Hybrid): the root, slices,
 // and the group of a container.
 func Cgroups(version int) Files {
-	f := Files{"proc/diskstats": "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8      16 sdb 1 2 3 4 5 6 7 8 9 10 11\n 253       0 dm-0 1 2 3 4 5 6 7 8 9 10 11\n"}
-	groups := []string{"", "/a.slice", "/system.slice", `/system.slice/dev-disk\x2dby.mount`, "/system.slice/docker-" + Container + ".scope"}
+	f := Files{"proc/diskstats": diskstats}
 	var mounts text
 	mounts.line("/dev/sda1 / ext4 rw 0 0\ntmpfs /run tmpfs rw 0 0")
 	if version == 2 {
@@ -207,6 +212,36 @@ func Cgroups(version int) Files {
 	if version == Hybrid {
 		mounts.line("cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nosuid 0 0")
 		f["sys/fs/cgroup/unified/cpu.stat"] = "usage_usec 1\nuser_usec 2\nsystem_usec 3\n"
+	}
+	f["proc/mounts"] = mounts.String()
+	return f
+}
+
+// Mixed returns control groups of version 2, mounted at a directory, and beside them
+// hierarchies of version 1, by mount point with the options that name their controllers.
+// The groups of version 2 lack the files of these controllers. A hierarchy of version 1
+// has a group /vpn, too.
+func Mixed(dir string, hierarchies map[string]string) Files {
+	f := Files{"proc/diskstats": diskstats, "proc/cgroups": "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"}
+	for i, g := range groups {
+		version2(f, dir[1:]+g+"/", uint64(i))
+	}
+	var mounts text
+	mounts.line("/dev/sda1 / ext4 rw 0 0\ncgroup2 %s cgroup2 rw,nosuid,nsdelegate 0 0", dir)
+	for _, path := range slices.Sorted(maps.Keys(hierarchies)) {
+		h := hierarchies[path]
+		mounts.line("none %s cgroup rw,relatime,%s 0 0", strings.ReplaceAll(path, " ", "\\040"), h)
+		for i, g := range groups {
+			for _, file := range map[string][]string{
+				"memory": {"memory.stat", "memory.current", "memory.max"}, "blkio": {"io.stat"}, "cpuset": {"cpuset.cpus", "cpuset.mems"},
+			}[h] {
+				delete(f, dir[1:]+g+"/"+file)
+			}
+			version1(f, h, path[1:]+g+"/", uint64(i))
+		}
+		f[path[1:]+"/cgroup.procs"] = ""
+		version1(f, h, path[1:]+"/vpn/", uint64(len(groups)))
+		f[path[1:]+"/vpn/cgroup.procs"] = ""
 	}
 	f["proc/mounts"] = mounts.String()
 	return f

@@ -89,7 +89,7 @@ shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
 in agents/builtin
-internal/cgroups:
+internal/cgroups: ./internal/sysfile
 internal/inroot: golang.org/x/sys
 internal/metrics: agents/pmda pdu
 internal/sysfile: agents/rawio

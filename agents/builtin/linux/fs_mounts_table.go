@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"bytes"
 	"path"
 	"path/filepath"
 	"slices"
@@ -122,22 +121,4 @@ func (f *filesystems) resolve(name string) string {
 	return name
 }
 
-// unescape replaces octal numbers, such as \040 for a blank, in a name (fstab(5)).
-func unescape(b []byte) string {
-	if bytes.IndexByte(b, '\\') < 0 {
-		return string(b)
-	}
-	var out []byte
-	for len(b) > 0 {
-		if len(b) > 3 && b[0] == '\\' && isOctal(b[1]) && isOctal(b[2]) && isOctal(b[3]) {
-			out = append(out, (b[1]-'0')<<6|(b[2]-'0')<<3|(b[3]-'0'))
-			b = b[4:]
-			continue
-		}
-		out = append(out, b[0])
-		b = b[1:]
-	}
-	return string(out)
-}
-
-func isOctal(c byte) bool { return c >= '0' && c <= '7' }
+var unescape = sysfile.Unescape

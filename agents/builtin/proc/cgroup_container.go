@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -45,15 +46,13 @@ func (h *host) inContainer(group []byte) bool {
 }
 
 // containerDir returns the directory of the container's control group, "" if there
-// is none. With version 1 it is below the controller memory, which all container
-// engines use.
+// is none. All container engines use the controller memory; where a hierarchy of version 1
+// has it and another one has the group, as on a host of version 2 with one hierarchy of
+// version 1, it is that of the other.
 func (m *mounts) containerDir() string {
-	for _, c := range m.list {
-		if c.version != m.version || c.version == 1 && !c.has("memory") {
-			continue
-		}
+	for _, c := range append(cgroups.Of("memory", m.list), m.list...) {
 		for _, parent := range []string{"", "/machine.slice"} {
-			if dir := c.path + parent + "/" + m.cgroup; m.Path(dir).Exists() {
+			if dir := c.Path + parent + "/" + m.cgroup; m.Path(dir).Exists() {
 				return dir
 			}
 		}

@@ -19,15 +19,22 @@ func (r *harness) setContainer(container string) {
 	})
 }
 
+// mixed is version 2 with a hierarchy of version 1 that has memory and no containers.
+const mixed = 3
+
 func containerTree(version int) map[string]string {
 	files := map[string]string{
 		"proc/cgroups": "#subsys_name\thierarchy\tnum_cgroups\tenabled\nmemory\t4\t1\t1\ncpu\t2\t1\t1\n",
 		"proc/mounts":  "cgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\n",
 	}
 	top, other := "cg/memory/", "cg/cpu/"
-	if version == 2 {
+	if version >= 2 {
 		files["proc/mounts"] = "cgroup2 /cg cgroup2 rw 0 0\n"
 		top, other = "cg/", "cg/"
+	}
+	if version == mixed {
+		files["proc/mounts"] = "x /m cgroup rw,memory 0 0\n" + files["proc/mounts"]
+		files["m/cgroup.procs"] = ""
 	}
 	for _, pid := range []string{"1", "5", "6", "7", "8", "9"} {
 		files["proc/"+pid+"/stat"] = pid + " (x) S 1\n"
@@ -61,8 +68,8 @@ func TestContainer(t *testing.T) {
 	root.Set("gone", roottest.Container{PID: 4, Cgroup: "docker/gone"})
 	root.Set("odd", roottest.Container{PID: 4, Cgroup: "../.."})
 	none := pdu.ErrnoNoContainer.Error()
-	for version, metric := range map[int]string{1: "cgroup.cpusched.shares", 2: "cgroup.cpu.stat.usage"} {
-		value := map[int]string{1: "1024", 2: "10"}[version]
+	for version, metric := range map[int]string{1: "cgroup.cpusched.shares", 2: "cgroup.cpu.stat.usage", mixed: "cgroup.cpu.stat.usage"} {
+		value := map[int]string{1: "1024", 2: "10", mixed: "10"}[version]
 		r := newHarness(t, Options{Root: pmdatest.Tree(t, containerTree(version)), Pmdaroot: root.Socket})
 		all := "1=1 5=5 6=6 7=7 8=8 9=9"
 		ids := r.Instances(r.Metrics[metric].InDom.Serial)

@@ -13,7 +13,7 @@ import (
 // the directories below its hierarchies.
 type groups struct {
 	*mounts
-	controller   string   // of version 1; "" if version 2 alone has the metrics
+	controller   string   // "" if all groups of version 2 have the files
 	requiredFile string   // file that a group of version 2 has if the controller is enabled in it
 	files        []format // of each group
 	instances    instances[*group]
@@ -60,13 +60,9 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	}
 	g.instances.beginScan()
 	g.list = g.list[:0]
-	for _, m := range g.mounts.list {
-		switch {
-		case m.version != g.version:
-		case m.version == 2 && g.requiredFile != "", m.version == 1 && g.controller != "" && m.has(g.controller):
-			if err := g.findGroups(m); err != nil {
-				return err
-			}
+	for _, m := range cgroups.Of(g.controller, g.mounts.list) {
+		if err := g.findGroups(m); err != nil {
+			return err
 		}
 	}
 	g.instances.endScan()
@@ -83,9 +79,9 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 // findGroups walks the directories of a hierarchy.
 //
 // C differs: if there are hierarchies of both versions, it drops the groups of
-// version 1.
-func (g *groups) findGroups(m *mount) error {
-	g.queue = append(g.queue[:0], g.groupOf([]byte(m.path), len(m.path)))
+// version 1, and knows only memory of version 2.
+func (g *groups) findGroups(m cgroups.Mount) error {
+	g.queue = append(g.queue[:0], g.groupOf([]byte(m.Path), len(m.Path)))
 	var path []byte
 	for i := 0; i < len(g.queue) && len(g.list) < maxGroups; i++ {
 		if err := g.checkpoint(); err != nil {
@@ -97,16 +93,18 @@ func (g *groups) findGroups(m *mount) error {
 				return
 			}
 			path = append(append(append(path[:0], c.dir...), '/'), name...)
-			g.queue = append(g.queue, g.groupOf(path, len(m.path)))
+			if !cgroups.IsMountPoint(path, g.mounts.list) {
+				g.queue = append(g.queue, g.groupOf(path, len(m.Path)))
+			}
 		})
 		if err != nil { // not a directory, or removed meanwhile
 			continue
 		}
 		c.lastSeen = g.request
-		if !g.inContainer([]byte(c.dir[len(m.path):])) {
+		if !g.inContainer([]byte(c.dir[len(m.Path):])) {
 			continue
 		}
-		if m.version == 2 && g.requiredFile != anyGroup && !g.Path(c.dir).Str("/").Str(g.requiredFile).Exists() {
+		if m.Version == 2 && g.requiredFile != anyGroup && !g.Path(c.dir).Str("/").Str(g.requiredFile).Exists() {
 			continue
 		}
 		if data, first := g.instances.add(c.name); first { // no other mount has a group of this name

@@ -1,10 +1,10 @@
 package proc
 
 import (
-	"bytes"
 	"context"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -14,21 +14,13 @@ import (
 type mounts struct {
 	*host
 	controllers instances[controller]
-	points      instances[mount]
-	list        []*mount
-	version     int // 2 if all hierarchies are of version 2, else 1
+	points      instances[string] // with the value of cgroup.mounts.subsys
+	list        []cgroups.Mount
 
 	subsys, source *pmda.Source
 }
 
 type controller struct{ hierarchy, groups, enabled uint64 }
-
-type mount struct {
-	path        string
-	options     string
-	version     int
-	controllers string // with commas, the value of cgroup.mounts.subsys
-}
 
 func newMounts(h *host) *mounts {
 	m := &mounts{host: h}
@@ -78,65 +70,33 @@ func (m *mounts) parseControllers(b []byte) {
 	}
 }
 
-// parseMounts parses
-//
-//	cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
+// parseMounts parses /proc/mounts. A hierarchy whose mount point does not exist cannot be
+// read: another file system is mounted above it.
 func (m *mounts) parseMounts(b []byte) {
 	m.points.beginScan()
 	defer m.points.endScan()
-	m.list, m.version = m.list[:0], 2
-	for len(b) > 0 {
-		var line []byte
-		line, b = sysfile.CutLine(b)
-		_, rest := sysfile.Field(line)
-		path, rest := sysfile.Field(rest)
-		typ, rest := sysfile.Field(rest)
-		options, _ := sysfile.Field(rest)
-		c := mount{path: unescapeMount(path), options: string(options)}
-		switch string(typ) {
-		case "cgroup":
-			c.version, m.version = 1, 1
-		case "cgroup2":
-			c.version = 2
-		default:
-			continue
+	m.list = m.list[:0]
+	for _, c := range cgroups.ParseMounts(b, m.Root) {
+		data, _ := m.points.add(c.Path)
+		*data = m.controllersOf(c)
+		if m.Path(c.Path).Exists() {
+			m.list = append(m.list, c)
 		}
-		// If several are mounted at one path, only the last is visible there.
-		if data, first := m.points.add(c.path); first {
-			c.controllers = m.controllersOf(&c)
-			*data = c
-			m.list = append(m.list, data)
-		}
-	}
-	if len(m.list) == 0 {
-		m.version = 1
 	}
 }
 
 // controllersOf returns the controllers of a hierarchy, "?" if it has none.
-func (m *mounts) controllersOf(c *mount) string {
+func (m *mounts) controllersOf(c cgroups.Mount) string {
 	var names []string
-	if c.version == 1 {
-		for _, o := range strings.Split(c.options, ",") {
-			if i := m.controllers.known[o]; i != nil && i.lastScan == m.controllers.scan {
-				names = append(names, o)
-			}
+	for _, o := range c.Options {
+		if i := m.controllers.known[o]; i != nil && i.lastScan == m.controllers.scan {
+			names = append(names, o)
 		}
 	}
 	if names == nil {
 		return "?"
 	}
 	return strings.Join(names, ",")
-}
-
-// has reports whether a hierarchy has a controller.
-func (c *mount) has(controller string) bool {
-	for o := range strings.SplitSeq(c.options, ",") {
-		if o == controller {
-			return true
-		}
-	}
-	return false
 }
 
 // checkedDir returns dir, which a client has given as the directory of a control
@@ -148,7 +108,7 @@ func (c *mount) has(controller string) bool {
 // C differs: it reads any directory.
 func (m *mounts) checkedDir(dir string) string {
 	for _, c := range m.list {
-		if dir == c.path || strings.HasPrefix(dir, strings.TrimSuffix(c.path, "/")+"/") {
+		if dir == c.Path || strings.HasPrefix(dir, strings.TrimSuffix(c.Path, "/")+"/") {
 			return dir
 		}
 	}
@@ -156,14 +116,6 @@ func (m *mounts) checkedDir(dir string) string {
 		return dir
 	}
 	return ""
-}
-
-// unescapeMount undoes the kernel's escaping of blanks in /proc/mounts.
-func unescapeMount(b []byte) string {
-	for _, e := range []string{" \\040", "\t\\011", "\n\\012", "\\\\134"} {
-		b = bytes.ReplaceAll(b, []byte(e[1:]), []byte(e[:1]))
-	}
-	return string(b)
 }
 
 func (m *mounts) metrics() []pmda.Metric {
@@ -182,7 +134,7 @@ func (m *mounts) metrics() []pmda.Metric {
 	})
 	ms = append(ms, table(pmda.Metric{InDom: points}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
-			v.SetString(v.Data().(*mount).controllers)
+			v.SetString(*v.Data().(*string))
 			return nil
 		}},
 	})...)

@@ -85,7 +85,7 @@ func TestCgroups1(t *testing.T) {
 			"cgroup.blkio.dev.io_serviced.async":         "/::sda=4 /::vda=0",
 			"cgroup.blkio.all.io_serviced.read":          "/=11",
 			"cgroup.blkio.all.throttle.io_serviced.read": "/=0",
-			"cgroup.cpu.stat.usage":                      "",
+			"cgroup.cpu.stat.usage":                      "/=1",
 			"cgroup.io.stat.rios":                        "",
 		})
 	}

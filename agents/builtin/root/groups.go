@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ type group struct {
 	id, engine string
 	path       string   // in the hierarchy, with a leading slash
 	dirs       []string // in the file system: of each hierarchy that has the group
+	freezer    string   // the same in the hierarchy of the controller freezer of version 1; "" if there is none
 	ofUser     bool
 }
 
@@ -30,35 +32,76 @@ const (
 
 // findGroups returns the control groups of containers, by id. Below the group of a
 // container it does not search: what is there belongs to the container. Of several
-// groups with the same id it returns that of root, and else the first, as pmdaroot
-// does, which searches the hierarchy "unified" and then the one of the controller
-// memory.
+// groups with the same id it returns that of root, and else the first: pmdaroot, too,
+// searches the hierarchy of version 2 and then the one of the controller memory.
 //
-// C differs: it searches only these two, and not below user.slice.
-func findGroups(mount string) map[string]*group {
+// C differs: it knows them only as unified and memory below the mount point, and does not
+// search below user.slice.
+func findGroups(o Options) map[string]*group {
 	found := make(map[string]*group)
-	hierarchies := []string{mount + "/unified", mount + "/memory"}
-	if _, err := os.Stat(mount + "/cgroup.procs"); err == nil {
-		hierarchies = append(hierarchies, mount) // version 2 only
-	}
-	for _, dir := range hierarchies {
-		w := walker{found: found}
+	mounts := o.hierarchies()
+	freezer := cgroups.Of("freezer", mounts)
+	for _, m := range searched(mounts) {
+		w := walker{found: found, mounts: mounts}
 		left := maxGroups
-		w.walk(dir, "", false, &left)
+		w.walk(m.Path, "", false, &left)
 		for _, user := range w.users {
 			mine := min(maxUserGroups, left)
 			left -= mine
-			w.walk(dir+user, user, false, &mine)
+			w.walk(m.Path+user, user, false, &mine)
 			left += mine
+		}
+	}
+	for _, g := range found {
+		if len(freezer) > 0 && freezer[0].Version == 1 {
+			g.freezer = freezer[0].Path + g.path
 		}
 	}
 	return found
 }
 
+// hierarchies returns the hierarchies of control groups that are mounted. If
+// PCP_CGROUP_DIR names a directory, only those below it count, and if there are none, they
+// are where pmdaroot expects them.
+func (o *Options) hierarchies() []cgroups.Mount {
+	mounts := slices.DeleteFunc(cgroups.ParseMounts(readHead(under(o.Proc, "mounts"), maxConfig), ""), func(m cgroups.Mount) bool {
+		_, err := os.Stat(m.Path)
+		return err != nil || o.Cgroup != cgroupDir && m.Path != o.Cgroup && !strings.HasPrefix(m.Path, o.Cgroup+"/")
+	})
+	if len(mounts) > 0 {
+		return mounts
+	}
+	if _, err := os.Stat(o.Cgroup + "/cgroup.procs"); err == nil {
+		return []cgroups.Mount{{Path: o.Cgroup, Version: 2}}
+	}
+	return []cgroups.Mount{
+		{Path: o.Cgroup + "/unified", Version: 2},
+		{Path: o.Cgroup + "/memory", Version: 1, Options: []string{"memory"}},
+		{Path: o.Cgroup + "/freezer", Version: 1, Options: []string{"freezer"}},
+	}
+}
+
+// searched returns the hierarchies that have the groups of containers: the one of version 2,
+// and of those of version 1, in which engines make the same groups, the one of the
+// controller memory or, where the kernel has it switched off, the first.
+func searched(mounts []cgroups.Mount) (list []cgroups.Mount) {
+	version := func(v int) func(m cgroups.Mount) bool { return func(m cgroups.Mount) bool { return m.Version == v } }
+	if i := slices.IndexFunc(mounts, version(2)); i >= 0 {
+		list = append(list, mounts[i])
+	}
+	for _, of := range [][]cgroups.Mount{cgroups.Of("memory", mounts), mounts} {
+		if i := slices.IndexFunc(of, version(1)); i >= 0 {
+			return append(list, of[i])
+		}
+	}
+	return list
+}
+
 // A walker visits the groups of a hierarchy.
 type walker struct {
-	found map[string]*group
-	users []string // groups of users, which are visited last
+	found  map[string]*group
+	mounts []cgroups.Mount
+	users  []string // groups of users, which are visited last
 }
 
 // walk visits the groups below dir, whose path in the hierarchy is at, but at most left
@@ -76,6 +119,9 @@ func (w *walker) walk(dir, at string, ofUser bool, left *int) {
 		}
 		name := e.Name()
 		below, inDir := at+"/"+name, dir+"/"+name
+		if cgroups.IsMountPoint(inDir, w.mounts) {
+			continue
+		}
 		if at == userSlice {
 			w.users = append(w.users, below)
 		} else if id, engine := cgroups.Container(path.Base(at), name); id != "" {
@@ -140,11 +186,11 @@ func procsBelow(dir string) (pids []int) {
 }
 
 // frozen reports whether the processes of a group are paused.
-func (g *group) frozen(mount string) bool {
+func (g *group) frozen() bool {
 	for _, dir := range g.dirs {
 		if bytes.Contains(readHead(dir+"/cgroup.events", maxSmall), []byte("frozen 1\n")) {
 			return true
 		}
 	}
-	return string(bytes.TrimSpace(readHead(mount+"/freezer"+g.path+"/freezer.state", maxSmall))) == "FROZEN"
+	return g.freezer != "" && string(bytes.TrimSpace(readHead(g.freezer+"/freezer.state", maxSmall))) == "FROZEN"
 }

@@ -23,7 +23,7 @@ func TestFindGroups(t *testing.T) {
 				prefix + ".hidden/docker-" + idD + ".scope/cgroup.procs":                                                "",
 				prefix + "file-" + idE: "",
 			})
-			found := findGroups(root)
+			found := findGroups(Options{Cgroup: root})
 			if len(found) != 2 || found[idA].path != "/a/b/docker-"+idA+".scope" || found[idA].engine != docker {
 				t.Fatalf("got %v", found)
 			}
@@ -54,7 +54,7 @@ func TestGroupsOfUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := findGroups(root)
+	found := findGroups(Options{Cgroup: root})
 	if g := found[idA]; g == nil || g.ofUser || g.path != "/system.slice/docker-"+idA+".scope" || fmt.Sprint(g.procs()) != "[1]" {
 		t.Errorf("of root: %+v", g)
 	}
@@ -89,8 +89,54 @@ func TestFrozen(t *testing.T) {
 		"freezer/y/freezer.state": "THAWED\n", "unified/z/cgroup.events": "frozen 1\n",
 	})
 	for path, want := range map[string]bool{"/x": true, "/y": false, "/z": true, "/none": false} {
-		if got := (&group{path: path, dirs: []string{root + "/unified" + path}}).frozen(root); got != want {
+		if got := (&group{dirs: []string{root + "/unified" + path}, freezer: root + "/freezer" + path}).frozen(); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
+	}
+}
+
+// Groups are found in the hierarchies that /proc/mounts names, wherever they are. Those of
+// version 1 that are mounted below version 2 are no groups of it.
+func TestHierarchies(t *testing.T) {
+	docker, frozen := "/docker/"+idA, "/docker/"+idA+"/freezer.state"
+	scope := "/system.slice/docker-" + idA + ".scope"
+	for name, tt := range map[string]struct {
+		mounts string // @ stands for the directory of the tree
+		files  []string
+		cgroup string // the option
+		want   string // path of the group
+		paused bool
+	}{
+		"version 2":              {"cgroup2 @/cg cgroup2 rw", []string{"/cg" + scope}, "", scope, false},
+		"version 2 twice":        {"cgroup2 @/cg cgroup2 rw\ncgroup2 @/run cgroup2 rw", []string{"/cg" + scope, "/run" + docker}, "", scope, false},
+		"a freezer below it":     {"cgroup2 @/cg cgroup2 rw\nx @/cg/a cgroup rw,freezer", []string{"/cg/a" + docker, "/cg" + scope}, "", scope, false},
+		"a freezer with it":      {"cgroup2 @/cg cgroup2 rw\nx @/f cgroup rw,freezer", []string{"/cg" + docker, "/f" + frozen}, "", docker, true},
+		"a name beside it":       {"x @/systemd cgroup rw,name=systemd\ncgroup2 @/u cgroup2 rw", []string{"/u" + scope}, "", scope, false},
+		"memory elsewhere":       {"x @/n cgroup rw,net_cls\nx @/m\\040m cgroup rw,memory", []string{"/m m" + docker}, "", docker, false},
+		"memory beside it":       {"cgroup2 @/u cgroup2 rw\nx @/n cgroup rw,net_cls\nx @/m cgroup rw,memory", []string{"/m" + docker}, "", docker, false},
+		"no memory":              {"x @/p cgroup rw,pids\nx @/f cgroup rw,freezer", []string{"/p" + docker, "/f" + frozen}, "", docker, true},
+		"below another mount":    {"x @/cg/memory cgroup rw,memory\ncgroup2 @/cg cgroup2 rw", []string{"/cg" + scope}, "", scope, false},
+		"PCP_CGROUP_DIR":         {"cgroup2 @/cg cgroup2 rw\ncgroup2 @/host/cg cgroup2 rw", []string{"/cg" + docker, "/host/cg" + scope}, "/host/cg", scope, false},
+		"PCP_CGROUP_DIR above":   {"cgroup2 @/cg cgroup2 rw\nx @/host/cg/m cgroup rw,memory", []string{"/cg" + scope, "/host/cg/m" + docker}, "/host/cg", docker, false},
+		"PCP_CGROUP_DIR, a tree": {"cgroup2 @/cg cgroup2 rw", []string{"/cg" + scope, "/tree/memory" + docker}, "/tree", docker, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			pmdatest.WriteFile(t, root, "proc/mounts", strings.ReplaceAll(tt.mounts, "@", root)+"\n")
+			for _, file := range tt.files {
+				if !strings.HasSuffix(file, ".state") {
+					file += "/cgroup.procs"
+				}
+				pmdatest.WriteFile(t, root, file, "FROZEN\n")
+			}
+			o := Options{Proc: root + "/proc", Cgroup: cgroupDir}
+			if tt.cgroup != "" {
+				o.Cgroup = root + tt.cgroup
+			}
+			found := findGroups(o)
+			if g := found[idA]; g == nil || len(found) != 1 || g.path != tt.want || g.frozen() != tt.paused {
+				t.Errorf("got %+v, want %s", g, tt.want)
+			}
+		})
 	}
 }

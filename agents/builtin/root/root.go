@@ -43,7 +43,7 @@ type Options struct {
 	LXC        string // containers of LXC; "" is /var/lib/lxc
 	Containerd string // state of containerd; "" is /run/containerd
 	Proc       string // "" is /proc
-	Cgroup     string // mount point of control groups; "" is /sys/fs/cgroup
+	Cgroup     string // directory with the hierarchies of control groups; "" is /sys/fs/cgroup and all others
 
 	// DockerSlice is the path of the control group that has the scopes of Docker. It
 	// is used for a container whose control group is not found; "" is Docker's own
@@ -79,6 +79,9 @@ func FromEnv() Options {
 	return o
 }
 
+// cgroupDir is where hierarchies are usually mounted.
+const cgroupDir = "/sys/fs/cgroup"
+
 // setDefaults sets the fields that are empty.
 func (o *Options) setDefaults() {
 	const storage = "containers/storage/overlay-containers"
@@ -88,7 +91,7 @@ func (o *Options) setDefaults() {
 	o.LXC = cmp.Or(o.LXC, "/var/lib/lxc")
 	o.Containerd = cmp.Or(o.Containerd, "/run/containerd")
 	o.Proc = cmp.Or(o.Proc, "/proc")
-	o.Cgroup = cmp.Or(o.Cgroup, "/sys/fs/cgroup")
+	o.Cgroup = filepath.Clean(cmp.Or(o.Cgroup, cgroupDir))
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}

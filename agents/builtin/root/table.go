@@ -100,7 +100,7 @@ func (t *table) warn(path string, err error) {
 
 // read reads the host. The caller holds mu.
 func (t *table) read() (list []*container) {
-	groups := findGroups(t.o.Cgroup)
+	groups := findGroups(t.o)
 	monitors := t.proc.monitored()
 	defer t.files.forget()
 	known := make(map[string]bool)
@@ -142,7 +142,7 @@ func (t *table) place(c *container, g *group, pid int) {
 	if c.state == stopped {
 		c.state = running
 	}
-	if g != nil && c.state == running && g.frozen(t.o.Cgroup) {
+	if g != nil && c.state == running && g.frozen() {
 		c.state = paused
 	}
 }

@@ -1,4 +1,5 @@
-// Package cgroups knows which control groups are those of containers.
+// Package cgroups knows where the hierarchies of control groups are mounted, and which
+// groups are those of containers (cgroups(7)).
 package cgroups
 
 import "strings"

@@ -29,6 +29,27 @@ func Field(b []byte) (word, rest []byte) {
 	return b[:i], b[i:]
 }
 
+// Unescape replaces octal numbers, such as \040 for a blank, in a path of /proc/mounts
+// (fstab(5)).
+func Unescape(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b)
+	}
+	var out []byte
+	for len(b) > 0 {
+		if len(b) > 3 && b[0] == '\\' && isOctal(b[1]) && isOctal(b[2]) && isOctal(b[3]) {
+			out = append(out, (b[1]-'0')<<6|(b[2]-'0')<<3|(b[3]-'0'))
+			b = b[4:]
+			continue
+		}
+		out = append(out, b[0])
+		b = b[1:]
+	}
+	return string(out)
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }
+
 // Uint parses a decimal number. ok is false if b is not a number of at most 64
 // bits.
 func Uint(b []byte) (n uint64, ok bool) {
