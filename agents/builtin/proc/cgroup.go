@@ -175,28 +175,32 @@ func parsePressure(r *record, b []byte) {
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
-		word, rest := sysfile.Field(line)
-		first := 0
-		switch string(word) {
-		case "full":
-			first = 4
-		case "some":
-		default:
-			continue
-		}
-		for i, key := range []string{"avg10=", "avg60=", "avg300=", "total="} {
-			word, rest = sysfile.Field(rest)
-			value, ok := bytes.CutPrefix(word, []byte(key))
-			if !ok {
+		first := -1
+		for {
+			var word []byte
+			if word, line = sysfile.Field(line); len(word) == 0 {
 				break
 			}
-			if i < 3 {
-				if f, ok := sysfile.Float(value); ok {
-					r.set(first+i, math.Float64bits(f))
-				}
-			} else if n, ok := sysfile.Uint(value); ok {
+			key, value, isPair := bytes.Cut(word, []byte{'='})
+			switch {
+			case string(word) == "some":
+				first = 0
+			case string(word) == "full":
+				first = 4
+			case !isPair:
+				first = -1 // numbers of a kind that is not known
+			}
+			if first < 0 || !isPair {
+				continue
+			}
+			i := slices.Index(pressureKeys, string(key))
+			if n, ok := sysfile.Uint(value); ok && i == 3 {
 				r.set(first+i, n)
+			} else if f, ok := sysfile.Float(value); ok && i >= 0 && i < 3 {
+				r.set(first+i, math.Float64bits(f))
 			}
 		}
 	}
 }
+
+var pressureKeys = []string{"avg10", "avg60", "avg300", "total"}

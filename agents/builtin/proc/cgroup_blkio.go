@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -143,23 +144,26 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 //	254:0 17
 //	Total 4096
 //
-// It ignores the line Total, which has the sum of all devices.
+// It ignores the line Total, which has the sum of all devices. Numbers belong to the last
+// device before them, as in io.stat.
 func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n uint64)) {
 	for len(text) > 0 {
 		var line []byte
 		line, text = sysfile.CutLine(text)
-		number, rest := sysfile.Field(line)
-		dev := b.deviceNames[string(number)]
-		word, rest := sysfile.Field(rest)
-		op := ""
-		if last, _ := sysfile.Field(rest); len(last) > 0 {
-			op, word = string(word), last
+		dev, op := "", ""
+		for {
+			var word []byte
+			if word, line = sysfile.Field(line); len(word) == 0 {
+				break
+			}
+			if n, ok := sysfile.Uint(word); !ok && bytes.IndexByte(word, ':') >= 0 {
+				dev, op = b.deviceNames[string(word)], ""
+			} else if !ok {
+				op = string(word)
+			} else if dev != "" {
+				add(deviceStats(&b.devices, g, dev), op, n)
+			}
 		}
-		n, ok := sysfile.Uint(word)
-		if dev == "" || !ok {
-			continue
-		}
-		add(deviceStats(&b.devices, g, dev), op, n)
 	}
 }
 
@@ -167,7 +171,10 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 //
 //	254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6
 //
-// A device without numbers is not an instance.
+// A device without numbers is not an instance. Linux 5.13 to 6.0 writes no newline after
+// such a device, so the next one is in the same line:
+//
+//	254:0 254:1 rbytes=1 ...
 func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	if err := r.ReadSource(ctx, b.v2.source); err != nil {
 		return err
@@ -184,20 +191,19 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 		for len(text) > 0 {
 			var line []byte
 			line, text = sysfile.CutLine(text)
-			number, rest := sysfile.Field(line)
-			dev := b.deviceNames[string(number)]
-			if dev == "" {
-				continue
-			}
+			dev, hasNumbers := "", false
 			for {
 				var word []byte
-				if word, rest = sysfile.Field(rest); len(word) == 0 {
+				if word, line = sysfile.Field(line); len(word) == 0 {
 					break
 				}
-				key, value, _ := bytes.Cut(word, []byte{'='})
-				n, ok := sysfile.Uint(value)
-				for i, name := range ioKeys {
-					if ok && string(key) == name {
+				key, value, isPair := bytes.Cut(word, []byte{'='})
+				if !isPair && (!hasNumbers || bytes.IndexByte(word, ':') >= 0) {
+					dev = b.deviceNames[string(word)]
+				}
+				hasNumbers = hasNumbers || isPair
+				if n, ok := sysfile.Uint(value); ok && dev != "" {
+					if i := slices.Index(ioKeys, string(key)); i >= 0 {
 						s := deviceStats(&b.v2Devices, g, dev)
 						s.nums[i], s.has[i] = n, true
 					}

@@ -119,6 +119,54 @@ func TestCgroups2(t *testing.T) {
 	}
 }
 
+// Numbers belong to the last device before them. Some kernels write no newline after a device
+// without numbers.
+func TestDevicesInOneLine(t *testing.T) {
+	metrics := map[string]string{
+		"io.stat": "cgroup.io.stat.rbytes", "cpu.pressure": "cgroup.pressure.cpu.some.total", "memory.stat": "cgroup.memory.stat.anon",
+		"blkio.sectors": "cgroup.blkio.dev.sectors", "blkio.io_serviced": "cgroup.blkio.dev.io_serviced.read",
+	}
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{
+		"proc/mounts":    "cgroup2 /cg cgroup2 rw 0 0\ncgroup /cg/. cgroup rw,blkio 0 0\n",
+		"proc/diskstats": " 7 0 loop0 1\n 7 1 loop1 1\n 8 0 sda 1\n 8 16 sdb 1\n 253 0 dm-0 1\n",
+	})})
+	const numbers = " rbytes=7 wbytes=8 rios=9 wios=10 dbytes=0 dios=0"
+	for _, tt := range []struct{ file, text, want string }{
+		{"io.stat", "8:0" + numbers + "\n", "/::sda=7"},
+		{"io.stat", "8:16 8:0" + numbers + "\n", "/::sda=7"},
+		{"io.stat", "7:0 7:1 8:0 253:0 8:16" + numbers + "\n8:0 rbytes=1\n", "/::sdb=7 /::sda=1"},
+		{"io.stat", "8:16 \n8:0" + numbers + "\n", "/::sda=7"},
+		{"io.stat", "8:0" + numbers + "\n8:16 253:0 ", "/::sda=7"},
+		{"io.stat", "8:0 7:0" + numbers + "\n", ""},       // of a loop device
+		{"io.stat", "8:0 9:9" + numbers + "\n", ""},       // not in diskstats
+		{"io.stat", "8:0 (unknown)" + numbers + "\n", ""}, // of a device without name
+		{"io.stat", "(unknown) 8:0" + numbers + "\n", "/::sda=7"},
+		{"io.stat", "(unknown)" + numbers + "\n8:0" + numbers + "\n", "/::sda=7"},
+		{"io.stat", "8:0" + numbers + " use_delay=1 cost.usage=5 8:16 rbytes=3\n", "/::sda=7 /::sdb=3"},
+		{"io.stat", "8:0 rbytes=1 x rbytes=7\n", "/::sda=7"},
+		{"io.stat", "rbytes=7 8:0\n8:16\n\n", ""},
+		{"io.stat", "8:0 rbytes=x rbytes rbytes= =7\n", ""},
+		{"blkio.sectors", "8:0 14\n", "/::sda=7"},
+		{"blkio.sectors", "8:16 8:0 14\n", "/::sda=7"},
+		{"blkio.io_serviced", "8:16 8:0 Read 7\n8:0 Write 3\nTotal 10\n", "/::sda=7"},
+		{"blkio.io_serviced", "8:0 Read x\n8:16 Read 7 8:0 Write 3\nRead 4\n", "/::sdb=7 /::sda=0"},
+		{"cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n", "/=7"},
+		{"cpu.pressure", "full avg10=0.00 avg60=0.00 avg300=0.00 total=9 some avg10=0.00 total=7\n", "/=7"},
+		{"cpu.pressure", "some new=1 avg10=0.00 total=7 other total=8\ntotal=6\n", "/=7"},
+		{"memory.stat", "file 1 anon 2\nanon 7\nanon\nanon x\n", "/=7"},
+	} {
+		t.Run(tt.file+" "+tt.text, func(t *testing.T) {
+			for file := range metrics {
+				pmdatest.WriteFile(t, r.host.Root, "cg/"+file, "")
+			}
+			pmdatest.WriteFile(t, r.host.Root, "cg/"+tt.file, tt.text)
+			if got := r.Values(metrics[tt.file]); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestInstances(t *testing.T) {
 	var s instances[int]
 	look := func(names ...string) (ids []int32) {
