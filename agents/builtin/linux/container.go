@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/inroot"
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -65,7 +66,7 @@ func (c *container) begin() error {
 		return err
 	})
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH):
+	case sysfile.Process.Absent(err):
 		return pdu.ErrnoNoContainer
 	case errors.Is(err, fs.ErrPermission):
 		return pdu.ErrnoPermission

@@ -2,9 +2,14 @@ package linux
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // utRecord returns a record of utmp(5).
@@ -104,4 +109,33 @@ func TestKernelFiles(t *testing.T) {
 		"mem.numa.alloc.hit":                  "node0=602715410",
 		"mem.numa.alloc.miss":                 "",
 	})
+}
+
+// A kernel that has PSI switched off, as RHEL's has, can open the files, and each read is
+// EOPNOTSUPP. Another failure is an error. The files are links to files whose read fails so.
+func TestPressureOff(t *testing.T) {
+	var off string
+	all, _ := filepath.Glob("/sys/class/net/*/phys_port_name")
+	for _, path := range all {
+		if _, err := os.ReadFile(path); errors.Is(err, syscall.EOPNOTSUPP) {
+			off = path
+		}
+	}
+	if off == "" {
+		t.Skip("no interface has a phys_port_name that is not supported")
+	}
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{
+		"proc/pressure/cpu": "-> " + off, "proc/pressure/io": "-> /proc/self/mem", "proc/pressure/memory": "some total=5\n",
+		"proc/pressure/irq": "-> /sys/class/net/lo/speed",
+	})})
+	for range 2 {
+		r.Want(map[string]string{
+			"kernel.all.pressure.cpu.some.avg":      "",
+			"kernel.all.pressure.cpu.some.total":    "",
+			"kernel.all.pressure.memory.some.total": "5",
+			"kernel.all.pressure.irq.full.total":    pdu.ErrnoEINVAL.Error(),
+			"kernel.all.pressure.io.some.avg":       pdu.Errno(-int32(syscall.EIO)).Error(),
+			"kernel.all.pressure.io.full.total":     pdu.Errno(-int32(syscall.EIO)).Error(),
+		})
+	}
 }

@@ -2,8 +2,6 @@ package linux
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"strconv"
 
 	"github.com/prometheus/procfs"
@@ -41,7 +39,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 		return nil // there is no /proc
 	}
 	zones, err := proc.BuddyInfo()
-	if errors.Is(err, fs.ErrNotExist) {
+	if sysfile.Kernel.Absent(err) {
 		return nil
 	}
 	var name []byte

@@ -192,12 +192,11 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 // C differs: it has 4294967295 for -1, the kernel's value of an unknown speed.
 func (n *interfaces) speed(f *iface) uint64 {
 	if !f.speedRead {
-		text := n.linkMode(f, "speed")
-		mbit, ok := sysfile.Uint(text)
+		mbit, ok := sysfile.Uint(n.linkMode(f, "speed"))
 		if !ok || mbit > 1<<31-1 {
 			mbit = 0
 		}
-		f.speedRead, f.speed, f.noLinkMode = true, mbit, len(text) == 0
+		f.speedRead, f.speed, f.noLinkMode = true, mbit, n.device(f).Absent("speed", sysfile.Link)
 	}
 	return f.speed
 }

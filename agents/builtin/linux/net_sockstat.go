@@ -2,10 +2,9 @@ package linux
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/prometheus/procfs"
 )
@@ -37,7 +36,7 @@ func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *so
 		if err == nil {
 			s.stats, err = read(f)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if sysfile.Kernel.Absent(err) {
 			return nil
 		}
 		return err

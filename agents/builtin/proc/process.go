@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -62,16 +61,16 @@ func (p *process) load(f *format, r *record) error {
 		return nil
 	}
 	if f.read != nil {
-		return p.clientError(f.read(p, r))
+		return p.clientError(f.kind, f.read(p, r))
 	}
 	b, err := p.path(f.file).Text(maxFile)
-	if p.threads && errors.Is(err, fs.ErrNotExist) {
+	if p.threads && f.kind.Absent(err) {
 		b, err = p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file).Text(maxFile)
 	}
 	switch {
-	case f.optional && errors.Is(err, fs.ErrNotExist):
+	case f.optional && f.kind.Absent(err):
 	case err != nil:
-		return p.clientError(err)
+		return p.clientError(f.kind, err)
 	case len(b) > 0:
 		f.parse(r, b)
 		r.ok = true
@@ -92,17 +91,16 @@ func (p *process) path(file string) *sysfile.Reader {
 	return r.Str("/").Str(file)
 }
 
-// clientError returns the error that a client gets for err. It is nil if the file
-// may not be read or the process has ended: there is no value then. It is
+// clientError returns the error that a client gets for an error of a file. It is nil if
+// the file may not be read or the process has ended: there is no value then. It is
 // PM_ERR_APPVERSION for a file that the kernel does not have.
-func (p *process) clientError(err error) error {
+func (p *process) clientError(kind sysfile.Kind, err error) error {
 	switch {
-	case err == nil, errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ESRCH):
+	case err == nil, errors.Is(err, fs.ErrPermission):
 		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		if p.tree.Path("/proc/").Num(p.id).Exists() {
-			return pdu.ErrnoAppVersion
-		}
+	case errors.Is(err, fs.ErrNotExist) && p.tree.Path("/proc/").Num(p.id).Exists():
+		return pdu.ErrnoAppVersion
+	case kind.Absent(err):
 		return nil
 	}
 	return err

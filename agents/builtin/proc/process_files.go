@@ -2,9 +2,7 @@ package proc
 
 import (
 	"bytes"
-	"errors"
 	"strings"
-	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -54,7 +52,7 @@ var formats = [numFormats]format{
 	formatOOM:       {file: "oom_score", fields: 1, parse: parseWords},
 	formatAutogroup: {file: "autogroup", fields: 2, mayBeEmpty: true, parse: parseAutogroup},
 	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
-	formatLabel:     {file: "attr/current", fields: 1, parse: parseText},
+	formatLabel:     {file: "attr/current", kind: sysfile.Label, fields: 1, parse: parseText},
 	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: parseText},
 	formatEnviron:   {file: "environ", fields: 1, private: true, parse: parseEnviron},
 	formatMaps:      {file: "maps", fields: 1, private: true, parse: parseText},
@@ -202,7 +200,7 @@ func readLink(name string) func(p *process, r *record) error {
 func countFDs(p *process, r *record) error {
 	n := uint64(0)
 	err := p.path("fd").List(func([]byte, byte) { n++ })
-	if errors.Is(err, syscall.ENOENT) && p.threads {
+	if p.threads && sysfile.Process.Absent(err) {
 		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -146,6 +147,22 @@ func TestFindByNumber(t *testing.T) {
 			t.Errorf("%q is %s, want %s", name, got, want)
 		}
 	}
+}
+
+// Errors of files of a process: only a label is absent if the error is EINVAL, which it is
+// without a security module. The files are links to files whose read fails so.
+func TestErrors(t *testing.T) {
+	const einval, eio = "-> /sys/class/net/lo/speed", "-> /proc/self/mem"
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{
+		"proc/5/attr/current": einval, "proc/5/io": einval, "proc/5/statm": eio, "proc/5/wchan": eio,
+	})})
+	r.Want(map[string]string{
+		"proc.psinfo.labels":       "",
+		"proc.io.rchar":            pdu.ErrnoEINVAL.Error(),
+		"proc.memory.size":         pdu.Errno(-int32(syscall.EIO)).Error(),
+		"proc.psinfo.wchan_s":      pdu.Errno(-int32(syscall.EIO)).Error(),
+		"proc.schedstat.run_delay": pdu.ErrnoAppVersion.Error(), // the file is absent, and the process exists
+	})
 }
 
 // A command line stays as it was first read, until the process has ended.

@@ -55,6 +55,9 @@ type format struct {
 	// mayBeEmpty says that the file may be empty. All fields are 0 then.
 	mayBeEmpty bool
 
+	// kind is that of the file of a process.
+	kind sysfile.Kind
+
 	// optional says that kernels may be built without the file: its absence is not
 	// an error.
 	optional bool

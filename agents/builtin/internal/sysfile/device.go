@@ -31,6 +31,7 @@ type deviceFile struct {
 	fd         int    // -1 if it is not open
 	generation uint64 // of the last read
 	text       []byte
+	err        error // of that read
 }
 
 const (
@@ -134,9 +135,9 @@ func (d *Device) refresh(f *deviceFile) {
 	if err != nil && d.fd >= 0 && f.name != "uevent" && !d.hasName(d.name) {
 		d.close()
 		d.open()
-		b, _ = d.readFile(f)
+		b, err = d.readFile(f)
 	}
-	f.generation, f.text = d.generation, append(f.text[:0], b...)
+	f.generation, f.text, f.err = d.generation, append(f.text[:0], b...), err
 }
 
 // readFile returns the current text of a file. It is valid until the next call of
@@ -154,6 +155,10 @@ func (d *Device) readFile(f *deviceFile) ([]byte, error) {
 	}
 	return d.r.trim(syscall.Pread(f.fd, d.r.page(), 0))
 }
+
+// Absent reports whether the last Value of a file of this kind was nothing because there
+// is nothing to read.
+func (d *Device) Absent(file string, kind Kind) bool { return kind.Absent(d.file(file).err) }
 
 // Reread is Value, but reads the file again in the same generation.
 func (d *Device) Reread(file string) []byte {

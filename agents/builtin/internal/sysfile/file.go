@@ -2,7 +2,6 @@ package sysfile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -49,7 +48,7 @@ func (f *File) NeverBlocks(maxPiece int) *File {
 // file. A read ends before the first piece that does not fit into it.
 const pageSize = 4096
 
-// Read returns the current text, or nothing if there is no such file. It is valid
+// Read returns the current text, or nil if the file is absent, see Kernel. It is valid
 // until the next read.
 func (f *File) Read() ([]byte, error) {
 	wasOpen := f.fd >= 0
@@ -57,7 +56,7 @@ func (f *File) Read() ([]byte, error) {
 	if err != nil && wasOpen { // the open file was removed; there may be a new one
 		b, err = f.readAll()
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if Kernel.Absent(err) {
 		return nil, nil
 	}
 	return b, err
@@ -131,7 +130,7 @@ func (f *File) Lines(begin func(), line func([]byte) error) error {
 		begin()
 		err = f.eachLine(line)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if Kernel.Absent(err) {
 		return nil
 	}
 	return err
