@@ -103,7 +103,7 @@ func (n *interfaces) parse(b []byte) {
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
-		i := bytes.IndexByte(line, ':')
+		i := bytes.LastIndexByte(line, ':') // before Linux 4.16 a name may have colons
 		if i < 0 {
 			continue // one of the two header lines
 		}

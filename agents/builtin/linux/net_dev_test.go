@@ -14,6 +14,34 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 )
 
+// The last colon ends the name of an interface, also if a number follows it at once, as
+// old kernels write it. Kernels before 4.16 permit names with colons.
+func TestInterfaceColons(t *testing.T) {
+	dev := "Inter-|\n face |\n" +
+		"team0:1:     700     7 1 0 0 0 0 0 900 9 0 0 0 0 0 0\n" +
+		" team0: 402582904 916378 2 0 0 0 0 0 96022876 713917 0 0 0 0 0 0\n" +
+		"bond1:vip:12345678 5 3 0 0 0 0 0 60 6 0 0 0 0 0 0\n" +
+		"  eth0:3000000000 8 4 0 0 0 0 0 70 7 0 0 0 0 0 0\n" +
+		"  a::b:: 1 2 5 0 0 0 0 0 70 7 0 0 0 0 0 0\n" +
+		"::: 2 1 6 0 0 0 0 0 70 7 0 0 0 0 0 0\n"
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/net/dev":              dev,
+		"sys/class/net/team0/mtu":   "1500\n",
+		"sys/class/net/team0:1/mtu": "1400\n",
+		"proc/net/if_inet6":         "20010db8000000000000000000000001 02 40 00 80  team0:1\n",
+	})
+	r := newHarness(t, Options{Root: root}, addr4("team0:1", "192.0.2.1"))
+	r.Want(map[string]string{
+		"network.interface.in.bytes":   "team0:1=700 team0=402582904 bond1:vip=12345678 eth0=3000000000 a::b:=1 ::=2",
+		"network.interface.in.packets": "team0:1=7 team0=916378 bond1:vip=5 eth0=8 a::b:=2 ::=1",
+		"network.interface.in.errors":  "team0:1=1 team0=2 bond1:vip=3 eth0=4 a::b:=5 ::=6",
+		"network.interface.mtu":        "team0:1=1400 team0=1500",
+		"network.interface.ipv6_addr":  "team0:1=2001:db8::1/64",
+		"network.interface.inet_addr":  "team0:1=192.0.2.1",
+		"hinv.ninterface":              "6",
+	})
+}
+
 // The next fetch sees changes of interfaces, both if the kernel reports changes and
 // if all files are read again. The test needs a network name space of its own.
 func TestInterfacesChange(t *testing.T) {
