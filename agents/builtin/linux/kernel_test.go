@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,14 +10,6 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// utRecord returns a record of utmp(5).
-func utRecord(typ uint16, user string) string {
-	b := make([]byte, utSize)
-	binary.NativeEndian.PutUint16(b, typ)
-	copy(b[utUser:utUserEnd], user)
-	return string(b)
-}
 
 func TestKernelFiles(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{

@@ -10,11 +10,14 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// utmp reads /run/utmp, utmp(5), which has a record for each login session. Without
-// the file, as with systemd 256 and later, the number of users is 0.
-type utmp struct {
-	file                   *sysfile.File
+// logins counts the users that are logged in: the records of /run/utmp, utmp(5), or the
+// sessions of logind where nothing writes that file.
+type logins struct {
+	h                      *host
+	utmp                   *sysfile.File
+	known                  bool
 	users, roots, sessions uint64
+	names                  []string // of sessions of logind
 }
 
 // Layout of struct utmp in utmp.h of glibc, in bytes.
@@ -24,38 +27,55 @@ const (
 	userProcess = 7 // USER_PROCESS of ut_type, a short at 0
 )
 
-// utSize is the size of a record. Most 64-bit machines use the layout of 32-bit
-// machines.
-var utSize = map[bool]int{false: 384, true: 400}[runtime.GOARCH == "arm64"]
+// utSize is the size of a record. Most 64-bit processors use the layout of 32-bit ones,
+// which is __WORDSIZE_TIME64_COMPAT32 in bits/wordsize.h: riscv64, too.
+var utSize = utSizeOf(runtime.GOARCH)
 
-func newUtmp(h *host) *utmp { return &utmp{file: h.file("run/utmp")} }
+func utSizeOf(goarch string) int {
+	switch goarch {
+	case "arm64", "loong64", "s390x":
+		return 400
+	}
+	return 384
+}
 
-func (u *utmp) read(context.Context, *pmda.Request) error {
-	b, err := u.file.Read()
-	u.parse(b)
+func newLogins(h *host) *logins { return &logins{h: h, utmp: h.file("run/utmp")} }
+
+// read reads the records. A system with utmp has at least that of the boot.
+//
+// C differs: it does not know logind, and without the file all three are 0.
+func (l *logins) read(context.Context, *pmda.Request) error {
+	l.users, l.roots, l.sessions = 0, 0, 0
+	b, err := l.utmp.Read()
+	l.known = b != nil
+	l.addRecords(b)
+	if err == nil && l.sessions == 0 {
+		err = l.addLogind()
+	}
 	return err
 }
 
-func (u *utmp) parse(b []byte) {
-	u.users, u.roots, u.sessions = 0, 0, 0
+func (l *logins) addRecords(b []byte) {
 	for ; len(b) >= utSize; b = b[utSize:] {
-		u.sessions++
+		l.sessions++
 		name, _, _ := bytes.Cut(b[utUser:utUserEnd], []byte{0})
 		if binary.NativeEndian.Uint16(b) != userProcess || len(name) == 0 {
 			continue
 		}
-		u.users++
+		l.users++
 		if string(name) == "root" {
-			u.roots++
+			l.roots++
 		}
 	}
 }
 
-func (u *utmp) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, true }) }
-	return table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
-		{25, 0, "kernel.all.nusers", u32, instant, none, value(&u.users)},
-		{25, 1, "kernel.all.nroots", u32, instant, none, value(&u.roots)},
-		{25, 2, "kernel.all.nsessions", u32, instant, none, value(&u.sessions)},
+func (l *logins) metrics() []pmda.Metric {
+	value := func(n *uint64) pmda.FetchFunc {
+		return pmda.FromUint(func() (uint64, bool) { return *n, l.known })
+	}
+	return table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
+		{25, 0, "kernel.all.nusers", u32, instant, none, value(&l.users)},
+		{25, 1, "kernel.all.nroots", u32, instant, none, value(&l.roots)},
+		{25, 2, "kernel.all.nsessions", u32, instant, none, value(&l.sessions)},
 	})
 }

@@ -210,7 +210,7 @@ func (h *host) metrics() []pmda.Metric {
 		newCPUFiles(h, stat).metrics(),
 		machineMetrics(h),
 		newUptime(h).metrics(),
-		newUtmp(h).metrics(),
+		newLogins(h).metrics(),
 		sysctlMetrics(h),
 		newLocks(h).metrics(),
 		pressureMetrics(h),
