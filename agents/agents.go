@@ -40,6 +40,7 @@ import (
 // clients get
 //
 //	Instancer     PM_ERR_INDOM
+//	InstNamer     no difference
 //	InstSpeller   the instance whose name, or its first word, is in the request
 //	Texter        PM_ERR_TEXT
 //	Storer        PM_ERR_PERMISSION
@@ -83,8 +84,16 @@ type (
 		// Instances returns all instances of an instance domain, in the order in
 		// which clients get them. The error is PM_ERR_INDOM if there is no such
 		// instance domain. For a request about one instance pmcd searches the
-		// result.
+		// result, see InstNamer.
 		Instances(ctx context.Context, o Origin, indom pdu.InDom) ([]pdu.Inst, error)
+	}
+
+	// An InstNamer is an Instancer that knows the name of one instance without those of
+	// all others, which take longer.
+	InstNamer interface {
+		// InstName returns the name of an instance. The error is PM_ERR_INST if
+		// there is no such instance.
+		InstName(ctx context.Context, o Origin, indom pdu.InDom, inst int32) (string, error)
 	}
 
 	// An InstSpeller is an Instancer that accepts other spellings of names.

@@ -8,26 +8,71 @@ import (
 )
 
 // Instances implements [agents.Instancer].
-func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) (list []pdu.Inst, err error) {
+	err = a.withInDom(ctx, o, indom, func(d *InDom) (err error) {
+		list, err = a.instances(ctx, d)
+		return err
+	})
+	return list, err
+}
+
+// InstName implements [agents.InstNamer].
+func (a *agent) InstName(ctx context.Context, o agents.Origin, indom pdu.InDom, inst int32) (name string, err error) {
+	err = a.withInDom(ctx, o, indom, func(d *InDom) error {
+		if err := a.readInstances(ctx, d); err != nil {
+			return err
+		}
+		ok := false
+		if f, isFinder := d.Insts.(Finder); isFinder {
+			name, _, ok = f.Find(inst)
+		} else {
+			d.Insts.Each(func(i int32, n string, _ any) bool {
+				if i == inst {
+					name, ok = n, true
+				}
+				return !ok && a.req.Checkpoint() == nil
+			})
+		}
+		if err := a.req.err(); err != nil {
+			return err
+		}
+		if !ok {
+			return pdu.ErrnoInst
+		}
+		return nil
+	})
+	return name, err
+}
+
+// withInDom calls f with an instance domain, in a request of its own.
+func (a *agent) withInDom(ctx context.Context, o agents.Origin, indom pdu.InDom, f func(d *InDom) error) error {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer a.end(r)
 	d := a.indoms[indom]
 	if d == nil {
-		return nil, pdu.ErrnoInDom
+		return pdu.ErrnoInDom
 	}
-	return a.instances(ctx, d)
+	return f(d)
+}
+
+func (a *agent) readInstances(ctx context.Context, d *InDom) error {
+	err := a.read(ctx, d.Source)
+	if err != nil {
+		if a.req.ended != nil {
+			return a.req.ended
+		}
+		err = a.errno("instances of ", a.indom(d).String(), err)
+	}
+	return err
 }
 
 // instances returns the current instances of d.
 func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
-	if err := a.read(ctx, d.Source); err != nil {
-		if a.req.ended != nil {
-			return nil, a.req.ended
-		}
-		return nil, a.errno("instances of ", a.indom(d).String(), err)
+	if err := a.readInstances(ctx, d); err != nil {
+		return nil, err
 	}
 	var list []pdu.Inst
 	d.Insts.Each(func(inst int32, name string, _ any) bool {

@@ -178,11 +178,16 @@ func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.Instan
 	if !ok {
 		return nil, pdu.ErrnoInDom
 	}
+	reply := &pdu.Instance{InDom: m.InDom}
+	if n, ok := r.Agent.(agents.InstNamer); ok && m.Name == "" && m.Inst != pdu.NoInst {
+		name, err := n.InstName(ctx, o, m.InDom, m.Inst)
+		reply.Insts = []pdu.Inst{{ID: pdu.NoInst, Name: name}}
+		return reply, err
+	}
 	all, err := a.Instances(ctx, o, m.InDom)
 	if err != nil {
 		return nil, err
 	}
-	reply := &pdu.Instance{InDom: m.InDom}
 	switch {
 	case m.Inst == pdu.NoInst && m.Name == "":
 		reply.Insts = all
