@@ -91,6 +91,28 @@ func TestReadsOnlyRequestedFiles(t *testing.T) {
 	}
 }
 
+// The name of one instance costs the files of one process: clients such as pminfo ask for
+// one after the other.
+func TestNameOfOne(t *testing.T) {
+	r := newHarness(t, Options{Root: manyTree(t, 100)})
+	var in pdu.Instance
+	if err := r.Do(&pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: 1007}, &in); err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Insts) != 1 || in.Insts[0].Name != "001007 /usr/bin/worker" {
+		t.Errorf("got %+v", in.Insts)
+	}
+	read := 0
+	for _, p := range r.host.procs.indom.list {
+		if p.name != "" || p.records[formatStat] != nil {
+			read++
+		}
+	}
+	if read != 1 {
+		t.Errorf("files of %d processes were read", read)
+	}
+}
+
 func BenchmarkFetch(b *testing.B) {
 	for _, root := range []string{"/", manyTree(b, 10000)} {
 		name := "this host"

@@ -115,11 +115,18 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	}
 	s.indom.threads, _ = s.listSettings(r.Client())
 	s.indom.pids = s.indom.pids[:0]
-	for _, pid := range s.hot.Load().pids {
+	hot := s.hot.Load()
+	for _, pid := range hot.pids {
 		if err := r.Checkpoint(); err != nil {
 			return err
 		}
-		if s.Path("/proc/").Num(pid).Exists() {
+		stat := s.indom.process(pid).record(formatStat)
+		exists := stat.ok
+		if !exists { // with hidepid=1 not all users may read it
+			exists = s.Path("/proc/").Num(pid).Exists()
+		}
+		// Another process may have its number.
+		if scanned, ok := hot.samples[pid]; exists && (!ok || !stat.ok || stat.nums[statStart] == scanned.start) {
 			s.indom.pids = append(s.indom.pids, pid)
 		}
 	}
@@ -128,10 +135,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 			return err
 		}
 	}
-	if err := s.indom.updateList(); err != nil {
-		return err
-	}
-	return s.indom.makeNames(r)
+	return s.indom.updateList(r)
 }
 
 // forRoot returns a StoreFunc for exactly one value, which only root may store.

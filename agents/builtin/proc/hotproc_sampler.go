@@ -28,9 +28,10 @@ type sample struct {
 
 // A hotSet is the result of a scan. It is immutable.
 type hotSet struct {
-	pids   []int32 // of hot processes, in ascending order
-	vars   []vars  // for each of pids, without texts
-	totals totals
+	pids    []int32          // of hot processes, in ascending order
+	vars    []vars           // for each of pids, without texts
+	samples map[int32]sample // of all processes
+	totals  totals
 }
 
 // totals are the values of hotproc.total: CPU time divided by elapsed time, so 1 is
@@ -51,7 +52,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
 	v := &hotSet{}
-	if s.indom.findAll() != nil || s.indom.updateList() != nil {
+	if s.indom.findAll() != nil || s.indom.updateList(nil) != nil {
 		return v
 	}
 	dt := now.Sub(s.lastScan).Seconds()
@@ -106,6 +107,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 		v.totals = totals{idle: max(idle-s.idle, 0) / dt, hot: hot, cold: cold}
 		v.totals.transient = max(cpus-hot-cold-v.totals.idle, 0)
 	}
+	v.samples = after
 	s.before, s.lastScan, s.idle = after, now, idle
 	return v
 }

@@ -180,3 +180,30 @@ func TestHotprocUnknownClient(t *testing.T) {
 	}
 	r.Want(map[string]string{"hotproc.nprocs": "2", "hotproc.psinfo.pid": pdu.ErrnoPermission.Error()})
 }
+
+// A process whose number belongs to another one by now is not hot. After exec it is the
+// same process, with the name of the new program.
+func TestHotprocNumberUsedAgain(t *testing.T) {
+	root := hotTree(t)
+	r := newHarness(t, Options{Root: root})
+	const stat = "(x) S 1 5 5 0 -1 0 0 0 0 0 100 100 0 0 20 0 1 0 %d 4096 2 0 1 1 %d\n"
+	set := func(pid, start, stack int, cmdline string) {
+		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/stat", pid), fmt.Sprintf("%d "+stat, pid, start, stack))
+		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/cmdline", pid), cmdline)
+	}
+	check := func(want, instances string) {
+		t.Helper()
+		r.Want(map[string]string{"hotproc.psinfo.psargs": want, "hotproc.nprocs": fmt.Sprint(len(strings.Fields(want)))})
+		if got := fmt.Sprint(r.Instances(indomHot)); got != instances {
+			t.Errorf("instances %s, want %s", got, instances)
+		}
+	}
+	set(5, 7, 100, "busy")
+	set(6, 7, 100, "sh")
+	r.host.hot.hot.Store(&hotSet{pids: []int32{5, 6, 8}, samples: map[int32]sample{5: {start: 7}, 6: {start: 7}, 8: {start: 7}}, vars: make([]vars, 3)})
+	check("5=busy 6=sh", "[{5 000005 busy} {6 000006 sh}]")
+	set(6, 7, 101, "cat")
+	check("5=busy 6=cat", "[{5 000005 busy} {6 000006 cat}]")
+	set(5, 8, 100, "other")
+	check("6=cat", "[{6 000006 cat}]")
+}

@@ -18,10 +18,21 @@ type process struct {
 	*processIndom
 	id       int32
 	lastSeen uint64 // number of the last request that listed it
-	name     string // of the instance; "" is not known yet
-	psargs   string
-	readAs   int // the user as which name and psargs were read
-	records  [numFormats]*record
+	command
+	records [numFormats]*record
+}
+
+// A command is what is kept of a process between requests: the command line of the program that it
+// runs.
+type command struct {
+	name   string // of the instance; "" is not known yet
+	psargs string
+	readAs int // the user as which they were read
+
+	// Of the program. Another process that has the same number has another start, and exec
+	// changes the stack. The kernel shows the stack only to users that may trace the process;
+	// for others, and without a program, it is 0.
+	start, stack uint64
 }
 
 // record returns the present contents of a file of the process.
@@ -156,7 +167,7 @@ func textOrEmpty(i int) pmda.FetchFunc {
 }
 
 // instanceName returns the name of the instance: the process id and the command up
-// to its first blank. It is read when it is first needed, and does not change.
+// to its first blank.
 func (p *process) instanceName() string {
 	p.readCommand()
 	return p.name
@@ -172,13 +183,22 @@ func (p *process) args() string {
 // id before it and a NUL after it.
 const maxArgs = 4096
 
-// readCommand reads the command line, unless it was last read as the same user: if
-// /proc is mounted with hidepid=1, not all users may read it.
+// readCommand reads the command line, unless the program is the one whose command line was last
+// read, as the same user: if /proc is mounted with hidepid=1, not all users may read
+// it. What a program writes over its command line is not seen, nor what it or the kernel
+// changes in its name: workers of the kernel do so each second, and each name is an
+// instance in archives. Reading the command line may block, reading stat does not.
+//
+// C differs: it keeps the command line until the process has ended and its number was
+// not used in one request.
 func (p *process) readCommand() {
-	if p.name != "" && p.readAs == p.tree.effectiveUID {
+	stat := p.record(formatStat)
+	start, stack := stat.nums[statStart], stat.nums[statStack]
+	same := !stat.has(statStart) || start == p.start && (stack == 0 || stack == p.stack)
+	if p.name != "" && p.readAs == p.tree.effectiveUID && same {
 		return
 	}
-	p.readAs = p.tree.effectiveUID
+	p.readAs, p.start, p.stack = p.tree.effectiveUID, start, stack
 	prefix := fmt.Sprintf("%06d ", p.id)
 	b, err := p.tree.Path("/proc/").Num(p.id).Str("/cmdline").Text(maxArgs - len(prefix) - 1)
 	if err == nil && len(b) > 0 {

@@ -78,6 +78,7 @@ const (
 	statVsize  = 23
 	statRSS    = 24
 	statRSSLim = 25
+	statStack  = 28
 	statPolicy = 41
 	statBlkio  = 42
 

@@ -22,6 +22,7 @@ type processIndom struct {
 	processes map[int32]*process
 	list      []*process // by process id
 	pids      []int32    // input of updateList
+	named     bool       // this request needs names
 }
 
 func newProcessIndom(t *tree) *processIndom {
@@ -30,10 +31,10 @@ func newProcessIndom(t *tree) *processIndom {
 
 var _ pmda.Finder = (*processIndom)(nil)
 
-// Each implements pmda.Instances. In a fetch names may be missing, see makeNames.
+// Each implements pmda.Instances. A fetch needs no names.
 func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) {
 	for _, p := range s.list {
-		if !yield(p.id, p.name, p) {
+		if !yield(p.id, s.nameOf(p), p) {
 			return
 		}
 	}
@@ -45,7 +46,15 @@ func (s *processIndom) Find(inst int32) (name string, data any, ok bool) {
 	if !ok {
 		return "", nil, false
 	}
-	return s.list[i].name, s.list[i], true
+	return s.nameOf(s.list[i]), s.list[i], true
+}
+
+// nameOf returns the name of an instance, if this request needs names.
+func (s *processIndom) nameOf(p *process) string {
+	if !s.named {
+		return ""
+	}
+	return p.instanceName()
 }
 
 // pidOf returns the process id that a name in /proc is, 0 if it is not one.
@@ -144,8 +153,20 @@ func (s *processIndom) addThreads() error {
 	return nil
 }
 
-// updateList makes the list of the processes in pids. After an error some are missing.
-func (s *processIndom) updateList() error {
+// process returns the process with an id.
+func (s *processIndom) process(pid int32) *process {
+	p := s.processes[pid]
+	if p == nil {
+		p = &process{processIndom: s, id: pid}
+		s.processes[pid] = p
+	}
+	return p
+}
+
+// updateList makes the list of the processes in pids, for a request; nil is a scan of the
+// sampler. After an error some are missing.
+func (s *processIndom) updateList(r *pmda.Request) error {
+	s.named = r != nil && r.Profile == nil // not in a fetch
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
 	request := s.tree.request
@@ -154,11 +175,7 @@ func (s *processIndom) updateList() error {
 		if err := s.tree.checkpoint(); err != nil {
 			return err
 		}
-		p := s.processes[pid]
-		if p == nil {
-			p = &process{processIndom: s, id: pid}
-			s.processes[pid] = p
-		}
+		p := s.process(pid)
 		p.lastSeen = request
 		s.list = append(s.list, p)
 	}
@@ -169,21 +186,6 @@ func (s *processIndom) updateList() error {
 			}
 		}
 		clear(s.list[len(s.list):cap(s.list)])
-	}
-	return nil
-}
-
-// makeNames reads the names of the instances in list if r needs them. A fetch does
-// not: its Profile is not nil.
-func (s *processIndom) makeNames(r *pmda.Request) error {
-	if r.Profile != nil {
-		return nil
-	}
-	for _, p := range s.list {
-		if err := r.Checkpoint(); err != nil {
-			return err
-		}
-		p.instanceName()
 	}
 	return nil
 }

@@ -41,10 +41,7 @@ func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 		err = s.indom.addThreads()
 	}
 	if err == nil {
-		err = s.indom.updateList()
-	}
-	if err == nil {
-		err = s.indom.makeNames(r)
+		err = s.indom.updateList(r)
 	}
 	return err
 }

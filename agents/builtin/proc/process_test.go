@@ -3,11 +3,13 @@ package proc
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -165,7 +167,92 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// A command line stays as it was first read, until the process has ended.
+// The name and the command line are those of the program that runs: that of another process
+// with the same number, or after exec. Nothing else is read again.
+func TestProgram(t *testing.T) {
+	type state struct {
+		comm         string
+		cmdline      string
+		start, stack int
+		want         string
+	}
+	const kernelThread = "" // command line
+	for name, states := range map[string][]state{
+		"another process":              {{"alpha", "alpha -x", 1000, 0, "alpha -x"}, {"beta", "/bin/beta --y", 990000, 0, "/bin/beta --y"}},
+		"another process, same name":   {{"sh", "sh a", 1000, 5, "sh a"}, {"sh", "sh b", 1001, 5, "sh b"}},
+		"exec":                         {{"sh", "sh -c x", 1000, 5, "sh -c x"}, {"x", "x", 1000, 6, "x"}},
+		"exec twice":                   {{"sh", "sh", 1000, 5, "sh"}, {"a", "a", 1000, 6, "a"}, {"sh", "sh 2", 1000, 5, "sh 2"}},
+		"exec of the same program":     {{"sh", "sh a", 1000, 5, "sh a"}, {"sh", "sh b", 1000, 6, "sh b"}},
+		"exec that cannot be seen":     {{"sh", "sh", 1000, 0, "sh"}, {"x", "x", 1000, 0, "sh"}},
+		"exec seen later":              {{"sh", "sh", 1000, 5, "sh"}, {"x", "x", 1000, 0, "sh"}, {"x", "x", 1000, 6, "x"}},
+		"no exec":                      {{"sh", "sh", 1000, 5, "sh"}, {"sh", "other", 1000, 0, "sh"}, {"sh", "other", 1000, 5, "sh"}},
+		"title":                        {{"nginx", "nginx", 1000, 5, "nginx"}, {"nginx", "nginx: worker", 1000, 5, "nginx"}},
+		"comm":                         {{"main", "java", 1000, 5, "java"}, {"renamed", "java x", 1000, 5, "java"}},
+		"worker of the kernel":         {{"kworker/0:1", kernelThread, 9, 0, "(kworker/0:1)"}, {"kworker/0:1-events", kernelThread, 9, 0, "(kworker/0:1)"}},
+		"program of the kernel":        {{"kworker/u4:0", kernelThread, 1000, 0, "(kworker/u4:0)"}, {"modprobe", "/sbin/modprobe x", 1000, 5, "/sbin/modprobe x"}},
+		"zombie":                       {{"sh", "sh -c x", 1000, 5, "sh -c x"}, {"sh", "", 1000, 0, "sh -c x"}},
+		"another process is a zombie":  {{"sh", "sh -c x", 1000, 5, "sh -c x"}, {"ls", "", 1001, 0, "(ls)"}},
+		"parentheses and blanks":       {{"a) S 1 (", "a", 1000, 5, "a"}, {"a) S 1 (", "b", 1000, 6, "b"}},
+		"another process of a program": {{"sh", "sh", 1000, 5, "sh"}, {"sh", "sh", 2000, 6, "sh"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			set := func(s state) {
+				pmdatest.WriteFile(t, root, "proc/4321/stat", fmt.Sprintf("4321 (%s) S 1 4321 4321 0 -1 4194560 10 0 0 0 5 6 0 0 20 0 1 0 %d 1000000 100 18446744073709551615 1 1 %d 0 0\n", s.comm, s.start, s.stack))
+				pmdatest.WriteFile(t, root, "proc/4321/cmdline", strings.ReplaceAll(s.cmdline, " ", "\x00"))
+				pmdatest.WriteFile(t, root, "proc/4321/status", "Name:\t"+s.comm+"\nState:\tS (sleeping)\n")
+			}
+			set(states[0])
+			byName, byValue := newHarness(t, Options{Root: root}), newHarness(t, Options{Root: root})
+			for i, s := range states {
+				set(s)
+				first, _, _ := strings.Cut(s.want, " ")
+				if got, want := fmt.Sprint(byName.Instances(indomProc)), "[{4321 004321 "+first+"}]"; got != want {
+					t.Errorf("%d: instances %s, want %s", i, got, want)
+				}
+				byValue.Want(map[string]string{"proc.psinfo.psargs": "4321=" + s.want, "proc.psinfo.cmd": "4321=" + s.comm})
+				byName.Want(map[string]string{"proc.psinfo.psargs": "4321=" + s.want})
+			}
+		})
+	}
+}
+
+// A child executes another program.
+func TestExec(t *testing.T) {
+	c := exec.Command("sh", "-c", "read x; exec cat /dev/stdin")
+	stdin, err := c.StdinPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		c.Wait()
+	})
+	r := newHarness(t, Options{})
+	id := fmt.Sprint(c.Process.Pid)
+	has := func(metric, value string) func() bool {
+		return func() bool { return strings.Contains(" "+r.Values(metric)+" ", " "+id+"="+value+" ") }
+	}
+	named := func(command string) bool {
+		return strings.Contains(fmt.Sprint(r.Instances(indomProc)), fmt.Sprintf("{%s %06d %s}", id, c.Process.Pid, command))
+	}
+	testutil.Eventually(t, "the shell runs", has("proc.psinfo.psargs", "sh -c read x; exec cat /dev/stdin"))
+	if !named("sh") {
+		t.Error("the shell has another name")
+	}
+	if _, err := fmt.Fprintln(stdin, "x"); err != nil {
+		t.Fatal(err)
+	}
+	testutil.Eventually(t, "cat runs, and has its command line", has("proc.psinfo.psargs", "cat /dev/stdin"))
+	if !has("proc.psinfo.cmd", "cat")() || !named("cat") {
+		t.Error("cat has another name")
+	}
+}
+
+// Without stat, a command line stays as it was first read, until the process has ended.
 func TestNamesDoNotChange(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
 	r := newHarness(t, Options{Root: root})
