@@ -93,6 +93,10 @@ func TestHandshakeSlots(t *testing.T) {
 		t.Error(err)
 	}
 	next.end()
+	if err := next.begin(); err != nil || slots.Used() != int64(h.most()) {
+		t.Errorf("begun again: %v, %d slots are used", err, slots.Used())
+	}
+	next.end()
 	for _, s := range running[1:] {
 		s.end()
 	}
