@@ -5,7 +5,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Notify implements transport.Transport.
+// Notify implements transport.Transport. The acceptor calls it, so it must not wait: a request
+// that is being written has sendMu for long, and has a slot, so nothing is flushed then.
 func (c *Client) Notify(n transport.Notice) {
 	if !c.attrs {
 		n.Attrs = nil

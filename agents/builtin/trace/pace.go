@@ -45,6 +45,19 @@ type limiter struct {
 }
 
 func (l *limiter) log(log *slog.Logger, level slog.Level, message string, attrs ...any) {
+	left, ok := l.next()
+	if !ok {
+		return
+	}
+	if left > 0 {
+		message += "; {suppressed} more lines about clients were left out"
+		attrs = append(attrs, "suppressed", left)
+	}
+	log.Log(context.Background(), level, message, attrs...)
+}
+
+// next reports whether a line may be logged now, and how many were left out before it.
+func (l *limiter) next() (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); l.last.IsZero() || now.Sub(l.last) >= time.Minute {
@@ -52,13 +65,9 @@ func (l *limiter) log(log *slog.Logger, level slog.Level, message string, attrs 
 	}
 	if l.lines >= max(l.max, 1) {
 		l.left++
-		return
+		return 0, false
 	}
 	l.lines++
-	if l.left > 0 {
-		message += "; {suppressed} more lines about clients were left out"
-		attrs = append(attrs, "suppressed", l.left)
-		l.left = 0
-	}
-	log.Log(context.Background(), level, message, attrs...)
+	left, l.left = l.left, 0
+	return left, true
 }

@@ -49,27 +49,42 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 		return nil, noContainer
 	}
 	conn, err := p.opt.Start(ctx)
+	// The acceptor calls Notify: mu is not held during a line of the log.
+	if err != nil {
+		p.opt.Log.Error("cannot start a process of agent {agent:q} for containers: {error}; requests of clients that have chosen a container fail, next try in {delay} at the earliest",
+			"agent", p.opt.Name, "delay", p.startFailed(), "error", transport.Reason(err))
+		return nil, noProcess
+	}
+	p.adopt(conn)
+	p.opt.Log.Info("agent {agent:q} has a process for containers, pid {agent_pid}", "agent", p.opt.Name, "agent_pid", conn.Process.PID())
+	return conn, connected
+}
+
+// startFailed notes that the process could not be started. It returns the time until the
+// next start.
+func (p *Proxy) startFailed() (delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = p.opt.Now()
-	if err != nil {
-		p.pause()
-		p.opt.Log.Error("cannot start a process of agent {agent:q} for containers: {error}; requests of clients that have chosen a container fail, next try in {delay} at the earliest",
-			"agent", p.opt.Name, "delay", p.delay, "error", transport.Reason(err))
-		return nil, noProcess
-	}
+	p.pause()
+	return p.delay
+}
+
+// adopt makes conn the connection to the process, which has just been started.
+func (p *Proxy) adopt(conn *transport.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started = p.opt.Now()
 	for _, n := range p.chosen {
 		conn.Notify(n)
 	}
 	p.conn = conn
-	p.opt.Log.Info("agent {agent:q} has a process for containers, pid {agent_pid}", "agent", p.opt.Name, "agent_pid", conn.Process.PID())
 	switch {
 	case p.stopped:
 		p.stop(nil)
 	case len(p.chosen) == 0:
 		p.idle.Reset(p.opt.IdleTimeout)
 	}
-	return conn, connected
 }
 
 // pause has the process not be started again for a while, because it has failed. If it

@@ -85,6 +85,8 @@ func (p fakeProcess) StderrTail() []string       { return []string{"the last lin
 
 // logLines is a slog.Handler that keeps the lines of the log.
 type logLines struct {
+	blocks atomic.Pointer[chan struct{}] // not nil if a line waits until it is closed
+
 	mu    sync.Mutex // guards lines: the process ends on a goroutine of its own
 	lines []string
 }
@@ -94,11 +96,18 @@ func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
 func (l *logLines) WithGroup(string) slog.Handler            { return l }
 
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
+	text, _ := logtext.Append(nil, r.Message, logtext.Scope{}.Attrs(r))
+	l.add(string(text))
+	if c := l.blocks.Load(); c != nil {
+		<-*c
+	}
+	return nil
+}
+
+func (l *logLines) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text, _ := logtext.Append(nil, r.Message, logtext.Scope{}.Attrs(r))
-	l.lines = append(l.lines, string(text))
-	return nil
+	l.lines = append(l.lines, line)
 }
 
 func (l *logLines) has(text string) bool {
@@ -405,4 +414,43 @@ func TestProxyLeavesPlace(t *testing.T) {
 			}
 		}},
 	})
+}
+
+// Notify, which the acceptor calls, does not wait for the log.
+func TestNotifyWhileTheLogBlocks(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fails bool
+		line  string
+	}{
+		{"the process has started", false, "has a process for containers"},
+		{"it cannot be started", true, "cannot start a process"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newHarness(t, 0)
+			r.fail.Store(tt.fails)
+			released := make(chan struct{})
+			r.log.blocks.Store(&released)
+			var clients sync.WaitGroup
+			defer clients.Wait()
+			defer close(released)
+			r.choose(2, "box")
+			clients.Go(func() { r.fetch(2) })
+			testutil.Eventually(t, "the line of the log", func() bool { return r.log.has(tt.line) })
+			notified := make(chan struct{})
+			go func() {
+				defer close(notified)
+				r.choose(3, "crate")
+				r.Notify(transport.Notice{Client: 3, End: true})
+			}()
+			testutil.Eventually(t, "Notify returns", func() bool {
+				select {
+				case <-notified:
+					return true
+				default:
+					return false
+				}
+			})
+		})
+	}
 }

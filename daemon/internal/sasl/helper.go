@@ -141,20 +141,28 @@ func (h *Host) run(hp *helper) {
 		}
 	}
 	stop(proc, sock)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if hp.retired {
-		return
-	}
-	if time.Since(began) >= stableAfter {
-		h.failures = 0
-	}
 	reason := failed("the SASL helper has ended: %s", describe(proc.Status()))
 	if errors.Is(err, errMessage) {
 		reason = failed("%v", err)
 	}
+	if h.noteEnd(hp, began, reason) {
+		h.opt.Log.Log(slog.LevelError, "sasl helper", "{error}; the next login starts it again", "error", reason)
+	}
+}
+
+// noteEnd records that hp, which began at a time, has ended. It reports whether that is of
+// importance for the next login.
+func (h *Host) noteEnd(hp *helper, began time.Time, reason error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if hp.retired {
+		return false
+	}
+	if time.Since(began) >= stableAfter {
+		h.failures = 0
+	}
 	h.noteFailure(hp, reason)
-	h.opt.Log.Log(slog.LevelError, "sasl helper", "{error}; the next login starts it again", "error", reason)
+	return true
 }
 
 // readControl reads a text for the log, which is all that a helper sends once it is ready.

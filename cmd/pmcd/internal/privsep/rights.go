@@ -49,16 +49,13 @@ func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if lacks != "" {
 		text += "; " + lacks
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.agents[a.Domain] == text {
+	if !r.reduce(a.Domain, text) {
 		return // already logged
 	}
-	r.agents[a.Domain] = text
 	var u *roothelper.Untrusted
 	isUntrusted := errors.As(why, &u)
 	if isUntrusted && u.Config {
-		r.warnConfigLocked(u)
+		r.warnConfig(u)
 	}
 	message := "agent {agent:q} (dom {domain}) runs as {user}: {error}"
 	attrs := []any{"agent", a.Name, "domain", a.Domain, "user", r.user, "error", why}
@@ -77,11 +74,24 @@ func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 	r.log.Warn(message, attrs...)
 }
 
-// warnConfigLocked logs one warning that users other than root can change the
-// configuration file. The caller holds mu.
-func (r *Rights) warnConfigLocked(u *roothelper.Untrusted) {
-	if text := u.Error(); text != r.warned {
-		r.warned = text
+// reduce records why the agent of a domain does not have root's rights. It reports whether
+// that is new.
+func (r *Rights) reduce(domain int, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.agents[domain]
+	r.agents[domain] = text
+	return was != text
+}
+
+// warnConfig logs one warning that users other than root can change the configuration file.
+func (r *Rights) warnConfig(u *roothelper.Untrusted) {
+	text := u.Error()
+	r.mu.Lock()
+	isNew := text != r.warned
+	r.warned = text
+	r.mu.Unlock()
+	if isNew {
 		r.log.Warn("all agents run as {user}: {error}; {remedy}", "user", r.user, "error", text,
 			"remedy", strings.Replace(r.Remedy(u), "run it", "run them", 1))
 	}
@@ -107,9 +117,7 @@ func (r *Rights) start(ctx context.Context) error {
 	select {
 	case u := <-checked:
 		if u != nil {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.warnConfigLocked(u)
+			r.warnConfig(u)
 		}
 		return nil
 	case <-ctx.Done():
