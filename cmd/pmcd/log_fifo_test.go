@@ -72,3 +72,41 @@ func TestLogToFIFO(t *testing.T) {
 		t.Errorf("the FIFO is now %v, %v", fi, err)
 	}
 }
+
+// A FIFO whose reader has stopped stops neither the acceptor, which logs here itself, nor the
+// end of pmcd.
+func TestLogToFullFIFO(t *testing.T) {
+	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	if err := syscall.Mkfifo(p.At("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := syscall.Open(p.At("fifo"), syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fifo)
+	cmd := p.Command("-f", "-l", "fifo", "-D", "appl3")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	if !peer.Until(20*time.Second, func() bool { return p.Exists("run/sock") }) {
+		t.Fatal("pmcd does not start")
+	}
+	for _, size := range []int{4096, 1} {
+		for err = nil; err == nil; {
+			_, err = syscall.Write(fifo, make([]byte, size))
+		}
+	}
+	for range 3 {
+		f, err := pmcdtest.Connect(p.At("run/sock"))
+		if err != nil {
+			t.Fatal("not greeted:", err)
+		}
+		defer f.Close()
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

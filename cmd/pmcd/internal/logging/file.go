@@ -19,7 +19,7 @@ type File struct {
 	Opened bool   // by Open, and not what this process was started with
 	Path   string // as -l has it
 	format string
-	core   zapcore.Core // set by Core
+	queue  *queue
 	// Err is why messages do not go to Path; nil if they do.
 	Err error
 }
@@ -29,15 +29,16 @@ type File struct {
 // opened, or is "-", messages stay where they were. In the first case stderr is told.
 func Open(path, format string, stderr io.Writer) *File {
 	l := &File{Output: os.Stderr, Path: path, format: format}
-	if path == "-" {
-		return l
+	if path != "-" {
+		if l.Err = redirect(path); l.Err != nil {
+			fmt.Fprintf(stderr, "pmcd: %v\n", l.Err)
+		}
+		l.Opened = l.Err == nil
 	}
-	if l.Err = redirect(path); l.Err != nil {
-		fmt.Fprintf(stderr, "pmcd: %v\n", l.Err)
-		return l
+	l.queue = newQueue(l.newCore())
+	if l.Opened {
+		l.plain("log_started", logfile.Header("pmcd"))
 	}
-	l.Opened = true
-	l.plain("log_started", logfile.Header("pmcd"))
 	return l
 }
 
@@ -58,13 +59,9 @@ func redirect(path string) error {
 }
 
 // Core returns the core of loggers that write to the log: in the format of
-// --log-format, or for the journal if the standard error output leads there.
-func (l *File) Core() zapcore.Core {
-	if l.core == nil {
-		l.core = l.newCore()
-	}
-	return l.core
-}
+// --log-format, or for the journal if the standard error output leads there. A log
+// that is not read does not stop those that log.
+func (l *File) Core() zapcore.Core { return l.queue }
 
 func (l *File) newCore() zapcore.Core {
 	if l.Path == "-" && l.format != "json" && StderrIsJournal() {
@@ -80,12 +77,16 @@ func (l *File) newCore() zapcore.Core {
 // plain writes lines without time and level.
 func (l *File) plain(event, lines string) {
 	e := zapcore.Entry{Time: time.Now(), LoggerName: bareName, Message: strings.TrimSuffix(lines, "\n")} // Write adds one
-	NewCore(l.Output, l.format).Write(e, []zapcore.Field{stringField(eventKey, event)})
+	l.queue.Write(e, []zapcore.Field{stringField(eventKey, event)})
 }
+
+// finishTime is how long the end of pmcd waits for a log that is not read.
+const finishTime = time.Second
 
 // Finish writes the last line.
 func (l *File) Finish() {
 	if l.Opened {
 		l.plain("log_finished", logfile.Trailer())
 	}
+	l.queue.flush(finishTime)
 }
