@@ -16,9 +16,16 @@
 //
 // A message that names no attribute is followed by all of them, as name=value. Braces
 // around anything else than the name of an attribute of the record are text.
+//
+// Values are often from clients, agents and files, so they cannot control the terminal of the
+// one who reads the log, nor look like lines of the program: characters that are not printable
+// are shown as Go writes them in strings. A line break is one of them, but in an error: there the
+// next line begins with a tab and "| ", as does each line of a []string. The type [Lines] is for
+// text with lines as they are.
 package logtext
 
 import (
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -72,7 +79,7 @@ func appendAttrs(list []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 // Append appends the text of a message with attributes, as a Scope returns them.
 // Template reports whether the message names one of them.
 func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template bool) {
-	for rest := message; ; {
+	for rest := printable(message, "\n\t"); ; {
 		before, after, found := strings.Cut(rest, "{")
 		b = append(b, before...)
 		if !found {
@@ -87,9 +94,9 @@ func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template 
 			continue
 		}
 		if template = true; quoted {
-			b = strconv.AppendQuote(b, v)
+			b = strconv.AppendQuote(b, raw(v))
 		} else {
-			b = append(b, v...)
+			b = appendValue(b, v)
 		}
 		rest = after2
 	}
@@ -103,27 +110,79 @@ func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template 
 		b = append(b, ' ')
 		b = append(b, quote(a.Key)...)
 		b = append(b, '=')
-		b = append(b, quote(Value(a.Value))...)
+		b = append(b, quote(raw(a.Value))...)
 	}
 	return b, false
 }
 
-// value returns the text of the last attribute with a name.
-func value(attrs []slog.Attr, name string) (text string, ok bool) {
+// value returns the last attribute with a name.
+func value(attrs []slog.Attr, name string) (v slog.Value, ok bool) {
 	for i := len(attrs) - 1; i >= 0; i-- {
 		if attrs[i].Key == name && !IsBare(attrs[i]) {
-			return Value(attrs[i].Value), true
+			return attrs[i].Value, true
 		}
 	}
-	return "", false
+	return v, false
 }
 
-// Value returns the text of a value.
-func Value(v slog.Value) string {
+// Lines is text whose lines are lines of the log: what it is made of cannot have line breaks of
+// its own.
+type Lines string
+
+// appendValue appends the text of a value as it is in a line.
+func appendValue(b []byte, v slog.Value) []byte {
+	const mark = "\n\t| "
+	switch list := v.Any().(type) {
+	case Lines:
+		return append(b, Value(v)...)
+	case []string:
+		for _, line := range list {
+			b = append(append(b, mark...), Printable(line)...)
+		}
+		return b
+	case error:
+		return append(b, strings.ReplaceAll(strings.TrimRight(Value(v), "\n"), "\n", mark)...)
+	}
+	return append(b, Printable(raw(v))...)
+}
+
+// Value returns the text of a value. It has no control characters but tabs and line breaks.
+func Value(v slog.Value) string { return printable(raw(v), "\n\t") }
+
+// raw returns the text of a value as it is.
+func raw(v slog.Value) string {
 	if bytes, ok := v.Any().([]byte); ok {
 		return string(bytes)
 	}
 	return v.String()
+}
+
+// Printable returns s, which may be from anywhere, as a part of a line. Characters that are not
+// printable, such as line breaks, escape and those that change the direction of text, are shown as
+// Go writes them in strings. Tabs are left.
+func Printable(s string) string { return printable(s, "\t") }
+
+// printable is Printable that also leaves the characters of keep.
+func printable(s, keep string) string {
+	special := func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsPrint(r) && !strings.ContainsRune(keep, r)
+	}
+	if !strings.ContainsFunc(s, special) {
+		return s
+	}
+	var b []byte
+	for i, r := range s {
+		switch _, size := utf8.DecodeRuneInString(s[i:]); {
+		case r == utf8.RuneError && size == 1:
+			b = fmt.Appendf(b, "\\x%02x", s[i])
+		case special(r) && r != utf8.RuneError:
+			q := strconv.AppendQuoteRune(nil, r)
+			b = append(b, q[1:len(q)-1]...)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return string(b)
 }
 
 // quote quotes what would not be one word of a line.

@@ -59,6 +59,15 @@ func TestAppend(t *testing.T) {
 		{"braces in braces", func(l *slog.Logger) { l.Info("{{a}}", "a", 1) }, "{1}", true},
 		{"event", func(l *slog.Logger) { l.Info("m", logtext.Event("x_y"), "a", 1) }, "m a=1", false},
 		{"bare", func(l *slog.Logger) { l.With(logtext.Bare()).Info("m", "a", 1) }, "m a=1", false},
+		{"control characters", func(l *slog.Logger) {
+			l.Info("{a} {b}", "a", "\x1b[2J\r\u009b\u202e\x7f\xff\a\t\ufffdé", "b", "\u200b\u2028")
+		},
+			`\x1b[2J\r\u009b\u202e\x7f\xff\a` + "\t\ufffdé" + ` \u200b\u2028`, true},
+		{"in a message", func(l *slog.Logger) { l.Info("a\x1b\n\tb {a:q}", "a", "\x1b\n") }, "a\\x1b\n\tb \"\\x1b\\n\"", true},
+		{"a line break", func(l *slog.Logger) { l.Info("{a}", "a", "x\ny") }, `x\ny`, true},
+		{"lines of an error", func(l *slog.Logger) { l.Info("m: {a}; m", "a", errors.New("x\n[Sat] pmcd(1) Error: y\n\n")) }, "m: x\n\t| [Sat] pmcd(1) Error: y; m", true},
+		{"a list", func(l *slog.Logger) { l.Info("m:{a}", "a", []string{"x\ny", "\x1b", ""}) }, "m:\n\t| x\\ny\n\t| \\x1b\n\t| ", true},
+		{"lines", func(l *slog.Logger) { l.Info("m: {a}", "a", logtext.Lines("x\x1b\n\ty\n")) }, "m: x\\x1b\n\ty\n", true},
 		{"bare by accident", func(l *slog.Logger) { l.Info("m", "bare", true) }, "m bare=true", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"fail", 1, "Error: cannot start the agent: no colours today"},
 		{"panic", 1, "Error: agent panicked: ouch\ngoroutine "},
-		{"panicfetch", 1, "Error: agent panicked: ouch\ngoroutine "},
+		{"panicfetch", 1, "Error: agent panicked: ouch\n\t| goroutine "},
 		{"-i nosuchservice", 1, "Critical: listen tcp4: lookup tcp4/nosuchservice: "},
 		{"-i 99999", 1, "Critical: listen tcp4: address 99999: invalid port"},
 		{"-u /nonexistent/socket", 1, "Critical: listen unix /nonexistent/socket: bind: no such file or directory"},

@@ -129,7 +129,7 @@ session: ./agentset ./conn ./diag ./gate ./routes ./sasl ./secure access agents 
 # neither the options (cli) nor the daemon gets what it needs from them.
 in cmd/pmcd/internal
 # What all others may use.
-message:
+message: agents/logtext
 logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
 version: agents/builtin/pmcd
 # What pmcd is told.
@@ -148,7 +148,7 @@ open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/buil
   agents/builtin/mmv agents/builtin/proc agents/builtin/root agents/builtin/simple agents/builtin/trace
   agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
   agents/launch/goplugin
-  agents/launch/roothelper agents/pmdaroot agents/serve agents/transport
+  agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport
   agents/transport/container agents/wire pmcdconf
 verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplugin
   daemon pmcdconf pmcdconf/hostlabels pmnsload

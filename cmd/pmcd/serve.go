@@ -211,7 +211,7 @@ func (s *server) newDaemon() (err error) {
 	opt := s.opt
 	starter := child.NewStarter(nil)
 	s.onClose(starter.Close)
-	agents := open.New(open.Config{Stderr: s.out.Output, Builtin: open.Builtin, Log: s.log, Starter: starter, Helper: s.helper})
+	agents := open.New(open.Config{Builtin: open.Builtin, Log: s.log, Starter: starter, Helper: s.helper})
 	limited := memoryIsLimited()
 	var rights *privsep.Rights
 	var ending <-chan struct{}

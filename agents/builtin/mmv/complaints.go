@@ -2,9 +2,7 @@ package mmv
 
 import (
 	"log/slog"
-	"strconv"
 	"time"
-	"unicode"
 
 	"github.com/gopcp/pmcd/agents/logtext"
 )
@@ -38,7 +36,6 @@ func (c *complaints) report(path, kind string, err error) {
 	if c.said[key] {
 		return
 	}
-	path = printable(path)
 	if now := time.Now(); now.Sub(c.minute) >= time.Minute {
 		c.minute, c.lines = now, 0
 	}
@@ -53,17 +50,6 @@ func (c *complaints) report(path, kind string, err error) {
 	}
 	c.said[key] = true
 	c.log.Warn("{agent}: {path}: {error}", "agent", c.agent, "domain", c.domain, "path", path, "error", err, logtext.Event("mmv_file"))
-}
-
-// printable returns a path as it can be logged: quoted if it has characters that are not
-// printable. The name of a file could otherwise forge lines of the log.
-func printable(path string) string {
-	for _, r := range path {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return strconv.Quote(path)
-		}
-	}
-	return path
 }
 
 // overBudget logs at most once an hour that files are not read again.

@@ -445,7 +445,7 @@ func TestLogName(t *testing.T) {
 	if n := strings.Count(log, "\n"); n != 4 {
 		t.Errorf("%d lines", n)
 	}
-	for _, want := range []string{`/a\nforged: b": `, `/a\x1b[2J": `, `/a\xff": `, "/my app é: "} {
+	for _, want := range []string{`/a\nforged: b: `, `/a\x1b[2J: `, `/a\xff: `, "/my app é: "} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in %s", want, log)
 		}

@@ -24,7 +24,7 @@ const (
 )
 
 // A Stderr copies the standard error output of a child to a log, line by line and
-// unchanged, and keeps the last lines.
+// unchanged, and keeps the last lines. The log has to say whose they are.
 //
 // It always reads, so that the child is not blocked. Of a child that writes
 // without end it logs 1000 lines, and then 600 a minute; a line says how many

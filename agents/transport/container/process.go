@@ -3,7 +3,6 @@ package container
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
@@ -149,17 +148,6 @@ func (p *Proxy) stop(why error) {
 			return
 		}
 		p.opt.Log.Error("the process of agent {agent:q} for containers is down: {error}; it is started again when a client of a container asks{output}",
-			"agent", p.opt.Name, "error", transport.Ended(conn.Process.Status()), "output", indented(conn.Process.StderrTail()))
+			"agent", p.opt.Name, "error", transport.Ended(conn.Process.Status()), "output", conn.Process.StderrTail())
 	}()
-}
-
-// indented is lines that follow the text of a message.
-type indented []string
-
-func (l indented) String() string {
-	var b strings.Builder
-	for _, line := range l {
-		b.WriteString("\n    " + line)
-	}
-	return b.String()
 }

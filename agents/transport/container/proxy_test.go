@@ -297,7 +297,7 @@ func TestProxyFails(t *testing.T) {
 		`cannot start a process of agent "box" for containers: no process; requests of clients that have chosen a container fail, next try in 1s at the earliest`,
 		`agent "box" has a process for containers, pid 4711`,
 		`the process of agent "box" for containers is down: `,
-		"\n    the last line",
+		"\n\t| the last line",
 	} {
 		testutil.Eventually(t, "in the log: "+want, func() bool { return r.log.has(want) })
 	}

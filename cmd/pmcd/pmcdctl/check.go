@@ -131,7 +131,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, print pr
 		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, userName(int64(os.Geteuid())))
 	}
 	c := &checker{opt: opt, dir: dir, trust: trust,
-		opener: open.New(open.Config{Stderr: io.Discard, Builtin: open.Builtin, Log: slog.New(slog.DiscardHandler)})}
+		opener: open.New(open.Config{Builtin: open.Builtin, Log: slog.New(slog.DiscardHandler)})}
 	var wg sync.WaitGroup
 	for _, t := range trials {
 		if t.spec.Domain == pmcdconf.RootDomain { // the others connect to it

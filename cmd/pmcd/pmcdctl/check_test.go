@@ -107,7 +107,7 @@ func TestCheckAgents(t *testing.T) {
 		"\nthe last output of dies:\n    no such device\n",
 		"\nthe last output of hangs:\n    waiting for something\n",
 		"\nthe last output of ends:\n    out of order\n",
-		"xxx\n    .[2Jenough\n",
+		"xxx\n    \\x1b[2Jenough\n",
 		"\nthe last output of logs:\n    to the log\n",
 	} {
 		if !strings.Contains(stdout, w) {

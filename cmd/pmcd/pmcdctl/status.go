@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +44,7 @@ Only root and the user that pmcd runs as may ask.`,
 			}
 			*code = exitCode(r)
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc := message.NewJSONEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
 				return enc.Encode(r)
 			}

@@ -40,7 +40,7 @@ func TestPrintStatus(t *testing.T) {
 configuration: /conf
 name space:    /names
 listening:     tcp:[::]:44321 unix:/s
-TLS:           CN=host., expires on 21 November 2027
+TLS:           CN=host\x1b, expires on 21 November 2027
 reloads:       2, the last 1d1h ago
 problem:       there is no 10.0.0.1 to listen at
 
@@ -52,7 +52,7 @@ bad        1       dso     down       <1s  -    3         0         0       -   
 linux runs as pcp: /opt/x is writable by bob
 
 bad failed 2s ago: the process has exited with status 1
-    no such.[2J
+    no such\x1b[2J
     device
     2 failures in a row; it is started again in 1m30s
 
@@ -62,7 +62,7 @@ profiles  17 KiB  32 MiB  3             10.0.0.1, 1m ago
 
 CLIENT  FOR  ADDRESS  USER             DENIED  WHO
 3       1s   ::1      -                store   -
-4       <1s  unix:/s  user 4294967294  -       [container c] me...
+4       <1s  unix:/s  user 4294967294  -       [container c] me\r\n\x00
 `
 	var b strings.Builder
 	if err := printStatus(&b, r); err != nil || b.String() != want {

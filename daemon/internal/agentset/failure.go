@@ -7,9 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
@@ -55,8 +54,9 @@ func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 // about to end, failed logs nothing and returns nil.
 func (a *Agent) failed(event failureEvent, message, why string, last output, more ...any) (restart <-chan time.Time) {
 	cfg := &a.set.cfg
+	why = logtext.Printable(why) // for pmcdctl status, too
 	for i, text := range last.lines {
-		last.lines[i] = printable(text)
+		last.lines[i] = logtext.Printable(text)
 	}
 	ending := a.set.ending()
 	n, delay := event(why, last.lines, !cfg.NoRestart && !ending)
@@ -79,36 +79,14 @@ func (a *Agent) failed(event failureEvent, message, why string, last output, mor
 	message += then
 	if len(last.lines) > 0 {
 		message += "\n\t" + last.what + ":{output}"
-		attrs = append(attrs, "output", quotedLines(last.lines))
+		attrs = append(attrs, "output", last.lines)
 	}
 	cfg.Log.Error(message, attrs...)
 	return restart
 }
 
-// quotedLines is lines that follow the text of a message.
-type quotedLines []string
-
-func (l quotedLines) String() string {
-	var b strings.Builder
-	for _, s := range l {
-		b.WriteString("\n\t| " + s)
-	}
-	return b.String()
-}
-
 // A failureEvent is the method of a lifecycle for one of its two failures.
 type failureEvent func(reason string, stderrTail []string, again bool) (failures int, delay time.Duration)
-
-// printable returns a line of an agent with "?" for characters that control a
-// terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
 
 // splitStack returns the Reason of err without the stack of a panic, and the
 // stack.

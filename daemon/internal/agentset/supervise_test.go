@@ -354,7 +354,7 @@ func TestStderrTail(t *testing.T) {
 			return &transport.OpenError{Err: errNoStart, StderrTail: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
 		})
 		h.start()
-		want := []string{"caf\u00e9\tau lait", "?[2Jbye? ??"}
+		want := []string{"caf\u00e9\tau lait", `\x1b[2Jbye\a \xff\u009b`}
 		st := h.agent.Status()
 		if st.State != Down || st.LastError != errNoStart.Error() || !slices.Equal(st.StderrTail, want) {
 			t.Errorf("status %+v", st)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -89,7 +90,7 @@ func (g *Debug) PDU(sent bool, b []byte, peer string, attrs ...any) {
 		way = "to"
 	}
 	if g.Shows(DebugPDU) {
-		attrs = append(attrs, "dump", strings.TrimSuffix(string(pdu.AppendDump(nil, b)), "\n"))
+		attrs = append(attrs, "dump", logtext.Lines(strings.TrimSuffix(string(pdu.AppendDump(nil, b)), "\n")))
 		g.log.Info(way+" "+peer+": {dump}", attrs...)
 		return
 	}

@@ -69,7 +69,7 @@ func (t *Trace) Event(kind int, format string, args ...any) {
 	if !t.On(kind) {
 		return
 	}
-	e := event{time.Now(), fmt.Sprintf(format, args...)}
+	e := event{time.Now(), logtext.Printable(fmt.Sprintf(format, args...))}
 	if t.On(TraceUnbuffered) {
 		t.log.Info(eventLines([]event{e}, ""), logtext.Event("event_trace"))
 		return

@@ -75,7 +75,7 @@ func (r *Reloader) describeRead(read confRead) {
 				"position", a.Pos, "agent", a.Name, "domain", a.Domain, "spec", fmt.Sprint(a))
 		}
 	}
-	r.cfg.Debug.Log(diag.DebugRules, "{path}:\n{rules}", "path", path, "rules", read.conf.Access)
+	r.cfg.Debug.Log(diag.DebugRules, "{path}:\n{rules}", "path", path, "rules", logtext.Lines(fmt.Sprint(read.conf.Access)))
 }
 
 // reloadConf loads the configuration if it has changed, and starts agents that are down.

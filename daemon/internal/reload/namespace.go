@@ -136,7 +136,7 @@ func (r *Reloader) ReloadNames(ctx context.Context) error {
 	if got.err != nil {
 		var list pmnsload.ErrorList
 		if errors.As(got.err, &list) {
-			r.plain.Error("{error}", "error", list.Detail(), logtext.Event("pmns_mistake"))
+			r.plain.Error("{error}", "error", logtext.Lines(list.Detail()), logtext.Event("pmns_mistake"))
 		}
 		err := fmt.Errorf("%w; the names that were loaded before stay in use", ns.failure(got.err))
 		r.cfg.Log.Error("{error}", "error", err, logtext.Event("pmns_rejected"))

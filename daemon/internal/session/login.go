@@ -69,7 +69,7 @@ func (r request) login() (ok bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	r.srv.cfg.Log.Info("Successful authentication for user \"{user}\"", "user", name, "client", r.id.num, "address", r.id.addr)
+	r.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.id.num, "address", r.id.addr)
 	var u *user
 	r.withoutPlace(func() { u = r.srv.lookUp(name) })
 	r.setUser(u)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"reflect"
 
 	"go.uber.org/zap/zapcore"
 
@@ -105,10 +104,10 @@ func field(a slog.Attr) zapcore.Field {
 		}
 		return f
 	case slog.KindAny:
-		if r := reflect.ValueOf(v.Any()); r.Kind() == reflect.Slice && r.Type().Elem().Kind() == reflect.String {
-			list := make(stringList, r.Len())
+		if lines, ok := v.Any().([]string); ok {
+			list := make(stringList, len(lines))
 			for i := range list {
-				list[i] = r.Index(i).String()
+				list[i] = logtext.Printable(lines[i])
 			}
 			return zapcore.Field{Key: key, Type: zapcore.ArrayMarshalerType, Interface: list}
 		}

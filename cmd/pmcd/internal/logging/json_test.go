@@ -36,6 +36,8 @@ func TestJSONFields(t *testing.T) {
 			l.Warn("m", "b", true, "c", false, "f", 1.5, "d", 2*time.Second, "n", nil, "l", []string{"x", "y"}, "g", slog.GroupValue(slog.Int("h", -1)))
 		}, map[string]any{"level": "warn", "msg": "m b=true c=false f=1.5 d=2s n=<nil> l=\"[x y]\" g.h=-1",
 			"b": true, "c": false, "f": 1.5, "d": "2s", "n": "<nil>", "l": []any{"x", "y"}, "g.h": -1.0}},
+		{"hostile", func(l *slog.Logger) { l.Info("{a}{l}", "a", "\x1b\u009b\x7f\n", "l", []string{"\u202e\n"}) },
+			map[string]any{"level": "info", "msg": `\x1b\u009b\x7f\n` + "\n\t| " + `\u202e\n`, "template": "{a}{l}", "a": `\x1b\u009b\x7f` + "\n", "l": []any{`\u202e\n`}}},
 		{"reserved names", func(l *slog.Logger) {
 			l.Info("{pid} {msg}", "pid", 7, "msg", "x", "level", 1, "time", 2, "template", 3)
 		},

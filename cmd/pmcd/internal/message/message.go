@@ -2,20 +2,49 @@
 package message
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"syscall"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/gopcp/pmcd/agents/logtext"
 )
 
-// Printable returns s with a dot in place of each character that is not printable.
+// Printable returns s with characters that are not printable as Go writes them in strings. Unlike
+// those of [logtext.Printable], tabs are among them: they separate columns.
 func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
+	return strings.ReplaceAll(logtext.Printable(s), "\t", `\t`)
+}
+
+// NewJSONEncoder returns an encoder whose text cannot control a terminal: in strings, all
+// characters that are not printable are escaped. Those of package json leave some, such as DEL
+// and those that change the direction of text.
+func NewJSONEncoder(w io.Writer) *json.Encoder { return json.NewEncoder(jsonEscaper{w}) }
+
+// A jsonEscaper gets whole documents.
+type jsonEscaper struct{ w io.Writer }
+
+// Write implements [io.Writer].
+func (e jsonEscaper) Write(b []byte) (int, error) {
+	var out []byte
+	for _, r := range string(b) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, "\\u%04x\\u%04x", high, low)
+		default:
+			out = fmt.Appendf(out, "\\u%04x", r)
 		}
-		return '.'
-	}, s)
+	}
+	_, err := e.w.Write(out)
+	return len(b), err
 }
 
 // Errno returns the errno in err without operation and address, or err if it has

@@ -74,7 +74,7 @@ func TestStandIn(t *testing.T) {
 				}
 			}}}
 			var log bytes.Buffer
-			o := New(Config{Stderr: os.Stderr, Builtin: table, Log: slog.New(logging.NewHandler(logging.NewCore(&log, "text")))})
+			o := New(Config{Builtin: table, Log: slog.New(logging.NewHandler(logging.NewCore(&log, "text")))})
 			spec := &pmcdconf.Agent{Name: "one", Domain: tt.domain, Kind: pmcdconf.Pipe, Argv: strings.Fields(tt.argv), NotReady: true}
 			if has := table.Has(spec); has != (tt.log != "") {
 				t.Errorf("Has: %v", has)
@@ -185,7 +185,7 @@ func TestBuiltinAgents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := New(Config{Stderr: os.Stderr, Builtin: table, Log: slog.New(logging.NewHandler(logging.NewCore(&log, "text")))})
+			o := New(Config{Builtin: table, Log: slog.New(logging.NewHandler(logging.NewCore(&log, "text")))})
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
 			l, err := o.Open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {

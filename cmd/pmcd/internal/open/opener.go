@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -29,9 +28,8 @@ import (
 
 // A Config is the configuration of an Opener.
 type Config struct {
-	Stderr     io.Writer // receives the standard error output of agents
 	Builtin    BuiltinAgents
-	Log        *slog.Logger
+	Log        *slog.Logger        // also gets the standard error output of agents
 	Starter    *child.Starter      // starts processes; may be nil
 	Helper     *privsep.Helper     // starts processes as root; nil if there is none
 	Credential *syscall.Credential // of processes that Starter starts; nil is that of this process

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -23,6 +26,21 @@ type agentProcess struct {
 	process
 	Pipes  *child.Pipes // nil for a socket agent
 	stderr *child.Stderr
+}
+
+// An agentOutput logs lines that an agent has written. Each begins with the name of the agent:
+// an agent of another user could write what looks like lines of pmcd.
+type agentOutput struct {
+	log  *slog.Logger
+	spec *pmcdconf.Agent
+}
+
+// Write implements io.Writer. b is whole lines.
+func (o agentOutput) Write(b []byte) (int, error) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n"), "\n") {
+		o.log.Info("agent {agent:q}: {text}", "agent", o.spec.Name, "domain", o.spec.Domain, "text", line)
+	}
+	return len(b), nil
 }
 
 // A process is a child.Process or a roothelper.Process.
@@ -42,7 +60,7 @@ func (o *Opener) start(ctx context.Context, spec *pmcdconf.Agent, program string
 	if spec.Kind != pmcdconf.DSO && program == "" {
 		what = "error starting " + spec.Argv[0]
 	}
-	stderr, err := child.NewStderr(o.Stderr)
+	stderr, err := child.NewStderr(agentOutput{o.Log.With(logtext.Bare()), spec})
 	if err != nil {
 		return nil, err
 	}

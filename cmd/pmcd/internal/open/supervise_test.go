@@ -83,7 +83,7 @@ func TestSupervision(t *testing.T) {
 		ConfigFile: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, LabelDir: dir, RunDir: dir, TmpDir: dir,
 		Listeners: listeners, MaxPDU: 64 << 10, MaxContexts: 64, MaxMetrics: 64,
 		RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
-		Open: New(Config{Stderr: logFile, Log: log}).Open,
+		Open: New(Config{Log: log}).Open,
 		Log:  log,
 	})
 	if err != nil {
@@ -171,7 +171,7 @@ func TestSupervision(t *testing.T) {
 		t.Errorf("the log has %d bytes", len(text))
 	}
 	for _, want := range []string{
-		" lines dropped\n", "Auto-restarting agents.\n", "\tend of its stderr:\n\t| it ends here\n", "\nit ends here\n",
+		" lines dropped\n", "Auto-restarting agents.\n", "\tend of its stderr:\n\t| it ends here\n", "\nagent \"exits at once\": it ends here\n",
 		`Cleanup "exits in a fetch" agent (dom 302): protocol failure for fd=`, ", exit(5)\n", ", signal(9)\n",
 		`agent "hangs" (dom 305) is late; no answer to FETCH for client[`,
 	} {
@@ -180,7 +180,7 @@ func TestSupervision(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		chatter := regexp.MustCompile(`(?m)^(chatter )+\n`)
+		chatter := regexp.MustCompile(`(?m)^agent ".*": (chatter )+\n`)
 		t.Logf("log:\n%.20000s", chatter.ReplaceAll(text, nil))
 	}
 }

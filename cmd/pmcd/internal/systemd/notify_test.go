@@ -24,7 +24,7 @@ func TestStatusText(t *testing.T) {
 	}{
 		{daemon.Health{Agents: 7, Ready: 7}, "serving, 7 of 7 agents ready"},
 		{daemon.Health{Agents: 7, Ready: 5, Unwell: []string{"simple is down", "a\nREADY=0 is late"}, Problems: []string{"x runs as pcp"}},
-			"serving, 5 of 7 agents ready; simple is down; a.READY=0 is late; x runs as pcp"},
+			"serving, 5 of 7 agents ready; simple is down; a\\nREADY=0 is late; x runs as pcp"},
 	} {
 		if got := statusText(tt.h); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)

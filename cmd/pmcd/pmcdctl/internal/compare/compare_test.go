@@ -84,7 +84,7 @@ func TestPrint(t *testing.T) {
 		{"x", "", "name", "present", "absent"}, {"y", "i", "value", "1\x1b", strings.Repeat("é", 60)}, {"z", "", "value", "1", "2"}}}
 	const want = `METRIC  DIFFERENCE  A        B
 x       name        present  absent
-y[i]    value       1.       ` + "ééééééééééééééééééééééééééééééééééééé..." + `
+y[i]    value       1\x1b    ` + "ééééééééééééééééééééééééééééééééééééé..." + `
 z       value       1        2
 
 A is a:1

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
@@ -16,7 +17,7 @@ import (
 
 // PrintJSON writes v as JSON.
 func PrintJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := message.NewJSONEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

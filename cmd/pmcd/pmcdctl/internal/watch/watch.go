@@ -4,7 +4,6 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,7 +104,7 @@ func printerFor(o Options) printer {
 type jsonLines struct{ Options }
 
 func (p *jsonLines) sample(s *metrics.Sample) error {
-	enc := json.NewEncoder(p.Out)
+	enc := message.NewJSONEncoder(p.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(s)
 }

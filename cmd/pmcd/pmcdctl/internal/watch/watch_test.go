@@ -38,8 +38,8 @@ func TestLines(t *testing.T) {
 	}
 	stamp := time.Unix(0, 0).Local().Format(time.TimeOnly)
 	want := stamp + "  bytes[sda]  1.5 MiB/s\n" + stamp + "  bytes[sdb]  -\n" + stamp + "  busy  50%\n" +
-		stamp + "  text  \"a.[2Jb\"\n" + stamp + "  none  no values\n" + stamp + "  gone  no value: no agent for the domain\n"
-	if out.String() != want || errOut.String() != "pmcdctl: lost.\n" {
+		stamp + "  text  \"a\\x1b[2Jb\"\n" + stamp + "  none  no values\n" + stamp + "  gone  no value: no agent for the domain\n"
+	if out.String() != want || errOut.String() != "pmcdctl: lost\\x1b\n" {
 		t.Errorf("got\n%s%s\nwant\n%s", &out, &errOut, want)
 	}
 }
@@ -132,7 +132,7 @@ func TestScreen(t *testing.T) {
 bytes[sda]  1.5 MiB/s
 bytes[sdb]          -
 busy              50%
-text        "a.[2Jb"
+text        "a\x1b[2Jb"
 none        no values
 gone        no value: no agent for the d`
 	for range 2 { // in the place of the first one
@@ -147,7 +147,7 @@ gone        no value: no agent for the d`
 	if err := p.failed(errors.New("connection\nlost")); err != nil {
 		t.Fatal(err)
 	}
-	if lines := term.lines; len(lines) != 9 || lines[1] != "connection.lost; trying again" || strings.Join(lines[2:], "\n") != values {
+	if lines := term.lines; len(lines) != 9 || lines[1] != `connection\nlost; trying again` || strings.Join(lines[2:], "\n") != values {
 		t.Errorf("%q", lines)
 	}
 	// More lines than there is room for.
