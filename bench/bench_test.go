@@ -252,6 +252,10 @@ func TestSpread(t *testing.T) {
 	if got := strings.Join(measure{key: "p50"}.row(&r), "|"); got != "22|-||1.25|" {
 		t.Errorf("row %q", got)
 	}
+	r.Sides[ours].Rounds = []map[string]float64{{"p50": 11}}
+	if got := strings.Join(measure{key: "p50", blocks: true}.row(&r), "|"); got != "22|11|C pmcd blocks|1.25|" {
+		t.Errorf("row %q", got)
+	}
 	if x, ok := r.Sides[theirs].spread("growth"); ok {
 		t.Errorf("%v of numbers that are not all positive", x)
 	}

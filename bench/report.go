@@ -176,7 +176,10 @@ func (m measure) row(r *result) []string {
 		cells[1] = number(here)
 	}
 	value, have := here, haveHere
-	if haveC && haveHere && c > 0 {
+	switch {
+	case haveC && haveHere && m.blocks:
+		cells[2] = sideNames[theirs] + " blocks"
+	case haveC && haveHere && c > 0:
 		cells[2] = number(here / c)
 	}
 	if noise, ok := r.Sides[theirs].spread(m.key); ok {

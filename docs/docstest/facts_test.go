@@ -1,6 +1,7 @@
 package docstest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -36,6 +37,80 @@ func TestFigures(t *testing.T) {
 		}
 		if rows < 5 {
 			t.Errorf("%s: only %d rows", name, rows)
+		}
+	}
+}
+
+// Figures within sentences and in other tables are numbers of the bench, too.
+func TestFiguresInText(t *testing.T) {
+	for _, tt := range []struct {
+		document, text    string // %[1]s is the number here, %[2]s that of C pmcd
+		scenario, measure string
+	}{
+		{"docs/performance.md", "(`calm-own`, Pss_Anon) | %[1]s MB | %[2]s MB |", "calm-own", "Pss_Anon, MB"},
+		{"docs/performance.md", "(`rss`, RSS) | %[1]s MB | %[2]s MB |", "rss", "RSS, MB"},
+		{"docs/performance.md", "(`clients`) | %[1]s KiB | %[2]s KiB |", "clients", "KiB/client, KiB"},
+	} {
+		here, c := benchNumbers(t, tt.scenario, tt.measure)
+		if want := fmt.Sprintf(tt.text, here, c); !strings.Contains(read(t, tt.document), want) {
+			t.Errorf("%s does not have %q", tt.document, want)
+		}
+	}
+}
+
+// benchNumbers returns the numbers of a measure in docs/bench/table.md: here, and of C pmcd.
+func benchNumbers(t *testing.T, scenario, measure string) (here, c string) {
+	t.Helper()
+	of := ""
+	for line := range strings.Lines(read(t, "docs/bench/table.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 6 {
+			continue
+		}
+		if name, _, ok := strings.Cut(strings.TrimSpace(cells[1]), ": "); ok {
+			of = name
+		}
+		if of == scenario && strings.TrimSpace(cells[2]) == measure {
+			return strings.TrimSpace(cells[4]), strings.TrimSpace(cells[3])
+		}
+	}
+	t.Fatalf("docs/bench/table.md has no %s of %s", measure, scenario)
+	return "", ""
+}
+
+// Each scenario that misses a goal is in the list of docs/performance.md, and no other one.
+func TestMissedGoals(t *testing.T) {
+	_, list, ok := strings.Cut(read(t, "docs/performance.md"), "\n## Goals that are missed\n")
+	if !ok {
+		t.Fatal("docs/performance.md has no list of missed goals")
+	}
+	missed, of := make(map[string]bool), "" // by scenario: is a goal missed?
+	for line := range strings.Lines(read(t, "docs/bench/table.md")) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), ": "); ok && strings.HasPrefix(line, "| ") {
+			of = name
+		}
+		missed[of] = missed[of] || strings.Contains(line, "(missed)")
+	}
+	n := 0
+	for scenario, want := range missed {
+		listed := regexp.MustCompile(`(?m)^\| (.*, )?` + scenario + `[, ].*\|.*\|.*\|$`).MatchString(list)
+		if listed != want {
+			t.Errorf("%s has missed a goal: %v; is in the list of docs/performance.md: %v", scenario, want, listed)
+		}
+		if want {
+			n++
+		}
+	}
+	if n < 5 {
+		t.Errorf("only %d scenarios with missed goals were found", n)
+	}
+}
+
+// Pages that are read first are short.
+func TestSizes(t *testing.T) {
+	for name, limit := range map[string]int{"README.md": 7 << 10, "docs/performance.md": 8 << 10} {
+		if n := len(read(t, name)); n > limit {
+			t.Errorf("%s has %d bytes, more than %d", name, n, limit)
 		}
 	}
 }
