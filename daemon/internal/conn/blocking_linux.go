@@ -14,13 +14,7 @@ import (
 // This file is blocking-read mode: the thread of a client that alone keeps pmcd
 // busy, such as a logger at the turn of a minute, waits in recv(2) instead of in
 // Go's poller. To wake a goroutine through the poller costs two system calls and
-// often another thread. Against C pmcd on 2 CPUs (time and server CPU of a request,
-// with the mode and without it):
-//
-//	fetch-one     0.80 and 0.51   0.82 and 0.78
-//	fetch-agent   0.54 and 0.57   0.94 and 0.95
-//	fetch-agents  0.73 and 0.56   0.75 and 0.60
-//	big-1000      0.99 and 0.76   1.00 and 0.91
+// often another thread. Decision 2 in docs/decisions has the figures.
 //
 // Its invariants:
 //
