@@ -140,7 +140,7 @@ var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 // others are commands that are not ours.
 var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
 	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl",
-	"checkmodule", "semodule_package", "semodule"}
+	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)
@@ -168,6 +168,8 @@ func checkCommand(t *testing.T, command string) error {
 		}
 	case "bin/pmcd", "pmcd":
 		return checkOptions(t, args, "pmcd", "--help")
+	case "bin/pmcd-prometheus", "pmcd-prometheus":
+		return checkOptions(t, args, "pmcd-prometheus", "--help")
 	case "bin/pmcdctl", "pmcdctl":
 		if len(args) == 0 {
 			return nil
@@ -200,6 +202,10 @@ func checkCommand(t *testing.T, command string) error {
 			}
 		}
 	default:
+		if strings.HasPrefix(words[0], "etc/") {
+			_, err := os.Stat(filepath.Join(repo, words[0]))
+			return err
+		}
 		if !slices.Contains(others, words[0]) {
 			return fmt.Errorf("%s is not a known command", words[0])
 		}
@@ -253,6 +259,10 @@ func TestCheckCommand(t *testing.T) {
 		"go test ./docs/...":                      true,
 		"go test ./documents":                     false,
 		"rm -rf /":                                false,
+		"bin/pmcd-prometheus -h localhost kernel": true,
+		"pmcd-prometheus --port 1":                false,
+		"etc/peers.sh":                            true,
+		"etc/peer.sh":                             false,
 		"bin/bench -list":                         true,
 		"bin/bench -lists":                        false,
 		"# a comment":                             true,
