@@ -1,6 +1,7 @@
 package docstest
 
 import (
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,6 +105,33 @@ func TestMissedGoals(t *testing.T) {
 	}
 	if n < 5 {
 		t.Errorf("only %d scenarios with missed goals were found", n)
+	}
+}
+
+// docs/provenance.md has the modules that are linked into each program, and no others.
+func TestModules(t *testing.T) {
+	if err := programs(); err != nil {
+		t.Fatal(err)
+	}
+	linked := make(map[string][]string) // programs, by module
+	for _, program := range []string{"pmcd", "pmcdctl", "pmcd-prometheus"} {
+		info, err := buildinfo.ReadFile(filepath.Join(bin, program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range info.Deps {
+			linked[m.Path] = append(linked[m.Path], program)
+		}
+	}
+	listed := regexp.MustCompile(`(?m)^\| (\S+\.\S+/\S+) \| \S.* \| (.*) \|$`).FindAllStringSubmatch(read(t, "docs/provenance.md"), -1)
+	for _, m := range listed {
+		if want := strings.Join(linked[m[1]], ", "); m[2] != want {
+			t.Errorf("%s is in %q, docs/provenance.md says %q", m[1], want, m[2])
+		}
+		delete(linked, m[1])
+	}
+	if len(linked) > 0 || len(listed) < 10 {
+		t.Errorf("docs/provenance.md has %d modules, and not %v", len(listed), linked)
 	}
 }
 
