@@ -30,6 +30,7 @@
 #                 bin/bench.json. BENCH has options
 #   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
 #                 on a quiet machine
+#   make picture  the picture of README.md: what "pmcdctl watch" shows
 #   make bench-parts  Go benchmarks of the packages
 #   make release  archives, packages, list of modules and checksums in RELEASE, from a
 #                 clean checkout, or with VERSION from any
@@ -112,7 +113,7 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
-.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -252,6 +253,9 @@ bench: build peers bin/bench
 
 bench-docs:
 	$(MAKE) bench OUT=docs/bench BENCH="-into README.md,docs/performance.md $(BENCH)"
+
+picture: build
+	PORT=$(PORT) etc/picture.sh >bin/watch.svg && mv bin/watch.svg docs/watch.svg
 
 bench-parts:
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s ./...

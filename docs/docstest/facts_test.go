@@ -52,6 +52,7 @@ func TestFiguresInText(t *testing.T) {
 		{"docs/performance.md", "(`rss`, RSS) | %[1]s MB | %[2]s MB |", "rss", "RSS, MB"},
 		{"docs/performance.md", "(`clients`) | %[1]s KiB | %[2]s KiB |", "clients", "KiB/client, KiB"},
 		{"docs/compatibility.md", "more memory: %[1]s MB in place of %[2]s MB", "calm-own", "Pss_Anon, MB"},
+		{"docs/comparison.md", "takes\n  %[2]s MB as installed, and this one %[1]s MB.", "calm-own", "Pss_Anon, MB"},
 	} {
 		here, c := benchNumbers(t, tt.scenario, tt.measure)
 		if want := fmt.Sprintf(tt.text, here, c); !strings.Contains(read(t, tt.document), want) {
