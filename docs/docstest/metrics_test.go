@@ -31,7 +31,7 @@ func namespace(t *testing.T) (*pmnsload.Tree, map[string]pmnsload.Entry) {
 func TestNumberOfMetrics(t *testing.T) {
 	tree, _ := namespace(t)
 	for document, pattern := range map[string]string{
-		"README.md":             `more than (\d),(\d00) values`,
+		"README.md":             `more than (\d),(\d00) metrics`,
 		"docs/comparison.md":    `more than (\d),(\d00) names`,
 		"docs/node-exporter.md": `of more than (\d),(\d00)\.`,
 	} {
