@@ -79,7 +79,7 @@ func TestLiveness(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Hangs):
 			t.Fatal("CheckLiveness does not return")
 		}
 	}
@@ -171,7 +171,7 @@ func TestEndWhileOwnAgentHangs(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testutil.Hangs):
 		t.Fatal("the daemon does not end")
 	}
 	close(h.open)

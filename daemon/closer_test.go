@@ -50,7 +50,7 @@ func TestStormOfClients(t *testing.T) {
 					pass(conn, words[:1], unix.MSG_OOB)
 				}
 				if n%3 == 0 {
-					conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+					conn.SetReadDeadline(time.Now().Add(testutil.Hangs))
 					conn.Read(make([]byte, 20))
 				}
 				conn.Close()

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // What Changed is told follows the agents and the problems, and it is not
@@ -34,7 +36,7 @@ func TestHealth(t *testing.T) {
 	until := func(want Health) {
 		t.Helper()
 		var got Health
-		for deadline := time.After(20 * time.Second); !reflect.DeepEqual(got, want); {
+		for deadline := time.After(testutil.Hangs); !reflect.DeepEqual(got, want); {
 			select {
 			case got = <-said:
 			case <-deadline:
@@ -98,7 +100,7 @@ func TestSlowManager(t *testing.T) {
 	r.awaitStarts()
 	r.HealthChanged()
 	<-told
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	if err := r.CheckLiveness(ctx); err != nil {
 		t.Errorf("liveness probe: %v", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -40,7 +41,7 @@ func TestLivenessOfAcceptor(t *testing.T) {
 		t.Errorf("a client that is connected: %s", got)
 	}
 	close(free)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	for range 100 {
 		if err := r.CheckLiveness(ctx); err != nil {
@@ -95,7 +96,7 @@ func TestAgentsStarted(t *testing.T) {
 			if got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Hangs):
 			t.Fatal("nothing was said")
 		}
 	}

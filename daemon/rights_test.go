@@ -346,7 +346,7 @@ func TestPassedBeforeAccept(t *testing.T) {
 	ln.Close()
 	var cs [2]*client
 	for i, conn := range early {
-		conn.SetDeadline(time.Now().Add(30 * time.Second))
+		conn.SetDeadline(time.Now().Add(testutil.Hangs))
 		cs[i] = &client{t, pdutest.New(conn)}
 		cs[i].recv()
 		cs[i].send(hello)

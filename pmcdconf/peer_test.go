@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 )
@@ -56,7 +55,7 @@ func verify(t *testing.T, pmcd, path string) (v verdict) {
 	t.Helper()
 	var out bytes.Buffer
 	run := func(args ...string) int {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 		defer cancel()
 		out.Reset()
 		cmd := exec.CommandContext(ctx, pmcd, append(args, "-v", "-c", path)...)

@@ -131,7 +131,7 @@ func TestPeerCommandLine(t *testing.T) {
 		{"-Z"}, {"-pZ"}, {"-Z", "-Y"}, {"-h", "x"}, {"--bogus"}, {"--bogus=1"}, {"--pipe=1"}, {"--i", "5"},
 		{"-l", "-", "-i", "nosuchservice"}, {"-l", "-", "-u", "/nonexistent/socket"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 		cmd := exec.CommandContext(ctx, simple, args...)
 		var theirs bytes.Buffer
 		cmd.Stderr = &theirs

@@ -67,7 +67,7 @@ func (c *process) text() string {
 // dial returns a client of the agent. If conn is nil, it uses the pipes.
 func (c *process) dial(t *testing.T, conn wire.Conn) *wire.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	if conn == nil {
 		conn = c.Pipes
@@ -86,7 +86,7 @@ func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Hangs):
 		t.Fatalf("the process has not ended; log:\n%s", c.text())
 	}
 	m := logFrame.FindStringSubmatch(c.text())
@@ -166,7 +166,7 @@ func TestRunChild(t *testing.T) {
 	w.Close()
 	select {
 	case <-c.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Hangs):
 		t.Fatal("the process has not ended")
 	}
 	log, err := os.ReadFile(c.stderr)

@@ -56,7 +56,7 @@ func (s *running) wait(t *testing.T, code int) string {
 		if got != code {
 			t.Errorf("exit code %d, want %d; log:\n%s", got, code, &s.stderr)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Hangs):
 		t.Fatalf("Run has not returned; log:\n%s", &s.stderr)
 	}
 	m := logFrame.FindStringSubmatch(s.stderr.String())
@@ -164,7 +164,7 @@ func TestFailures(t *testing.T) {
 				if code != tt.code {
 					t.Errorf("exit code %d, want %d", code, tt.code)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(testutil.Hangs):
 				t.Fatal("Run has not returned")
 			}
 			if got := s.stderr.String(); !strings.Contains(got, tt.want) {

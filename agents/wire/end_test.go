@@ -148,7 +148,7 @@ func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
 			tt.prepare(t, c, there)
 			select {
 			case <-c.Done():
-			case <-time.After(10 * time.Second):
+			case <-time.After(testutil.Hangs):
 				t.Fatal("still there")
 			}
 			if c.Err() != gone {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -61,7 +62,7 @@ type stdio struct {
 // startPMDA runs argv and returns a Client of it. Both are gone when t ends.
 func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *child.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	p, err := child.Start(child.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
 	if err != nil {

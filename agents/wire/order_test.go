@@ -431,8 +431,8 @@ func testLateInBothDirections(t *testing.T, pair pairFunc) {
 	if _, err := first.Recv(nil); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	there.SetWriteDeadline(time.Now().Add(20 * time.Second))
-	there.SetReadDeadline(time.Now().Add(20 * time.Second))
+	there.SetWriteDeadline(time.Now().Add(testutil.Hangs))
+	there.SetReadDeadline(time.Now().Add(testutil.Hangs))
 	writePDUs(t, there, &pdu.Text{Text: strings.Repeat("x", 4<<20)})
 	for range clients + 1 {
 		if _, err := r.Next(); err != nil {

@@ -251,7 +251,7 @@ func TestServerCancelsCalls(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			testutil.CheckGoroutines(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 			defer cancel()
 			pmcd, conn := net.Pipe()
 			defer pmcd.Close()

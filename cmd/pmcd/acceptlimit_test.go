@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -53,7 +54,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		}
 	}()
 	var first *pdutest.Client
-	for deadline := time.Now().Add(20 * time.Second); first == nil; {
+	for deadline := time.Now().Add(testutil.Hangs); first == nil; {
 		if first, err = pmcdtest.Greeted(sock, 5*time.Second); err != nil && time.Now().After(deadline) {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	problems := func(want ...string) {
 		t.Helper()
 		var r *ctl.Report
-		if !peer.Until(20*time.Second, func() bool {
+		if !peer.Until(peer.Hangs, func() bool {
 			r, err = ctl.Ask(t.Context(), ctl.Path(sock))
 			return err == nil && slices.EqualFunc(r.Problems, want, strings.Contains)
 		}) {
@@ -83,7 +84,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		}
 	}
 	// The first is served although there is no room for more.
-	first.SetDeadline(time.Now().Add(10 * time.Second))
+	first.SetDeadline(time.Now().Add(testutil.Hangs))
 	if err := first.Send(pdutest.Creds(0)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -31,7 +30,7 @@ func TestBackground(t *testing.T) {
 		me = "root"
 	}
 	pid := p.Start("-U", me)
-	conn, err := pmcdtest.Greeted(p.At("run/sock"), 20*time.Second)
+	conn, err := pmcdtest.Greeted(p.At("run/sock"), peer.Hangs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +163,8 @@ func TestForeground(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if !peer.Until(20*time.Second, func() bool {
-			conn, err := pmcdtest.Greeted(p.At("run/sock"), 20*time.Second)
+		if !peer.Until(peer.Hangs, func() bool {
+			conn, err := pmcdtest.Greeted(p.At("run/sock"), peer.Hangs)
 			if err == nil {
 				conn.Close()
 			}
@@ -241,7 +240,7 @@ func TestBackgroundDescriptors(t *testing.T) {
 			t.Errorf("%s is open in the daemon, too", want)
 		}
 	}
-	if !peer.Until(20*time.Second, func() bool { return strings.HasSuffix(pmcdtest.Read(p.At("agent.fd")), "\n") }) {
+	if !peer.Until(peer.Hangs, func() bool { return strings.HasSuffix(pmcdtest.Read(p.At("agent.fd")), "\n") }) {
 		t.Fatal("no agent")
 	}
 	env := pmcdtest.Read(p.At("agent.env"))

@@ -151,7 +151,7 @@ func TestPeerEmbedded(t *testing.T) {
 					if err != nil {
 						t.Errorf("pmcd: %v", err)
 					}
-				case <-time.After(20 * time.Second):
+				case <-time.After(testutil.Hangs):
 					t.Error("pmcd does not end")
 					cmd.Process.Kill()
 					<-ended
@@ -167,7 +167,7 @@ func TestPeerEmbedded(t *testing.T) {
 			served := regexp.MustCompile(`serving embedded defaults: (\d+) metrics; agents: root, pmcd\b`)
 			tcp := regexp.MustCompile(`try: pmcdctl list -h (localhost:\d+)`)
 			last := regexp.MustCompile(`pmcd: log: |no log file: `)
-			peer.Until(20*time.Second, func() bool { return last.MatchString(pmcdtest.Read(screen)) || pmcdtest.IsClosed(ended) })
+			peer.Until(peer.Hangs, func() bool { return last.MatchString(pmcdtest.Read(screen)) || pmcdtest.IsClosed(ended) })
 			text := pmcdtest.Read(screen)
 			metrics, where := served.FindStringSubmatch(text), tcp.FindStringSubmatch(text)
 			if metrics == nil || where == nil {
@@ -195,7 +195,7 @@ func TestPeerEmbedded(t *testing.T) {
 						t.Errorf("%s: %d metrics, not %s:\n%s", host, n, metrics[1], out)
 					}
 					served := fmt.Sprintf("value %d\n", agentsServed(t))
-					peer.Until(20*time.Second, func() bool { // agents start while clients are greeted
+					peer.Until(peer.Hangs, func() bool { // agents start while clients are greeted
 						out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents", "pmda.version")
 						return strings.Contains(out, served)
 					})
@@ -234,7 +234,7 @@ func TestPeerEmbedded(t *testing.T) {
 				}
 			}
 			cmd.Process.Signal(syscall.SIGHUP)
-			if !peer.Until(20*time.Second, func() bool {
+			if !peer.Until(peer.Hangs, func() bool {
 				return strings.Contains(pcpClient(t, "pminfo", "-h", hosts[0], "-f", "pmcd.sighups"), "value 1")
 			}) {
 				t.Error("SIGHUP is not noticed")

@@ -6,6 +6,8 @@ import (
 	"runtime/metrics"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // Collections that follow each other closely let the heap grow; a long pause ends that.
@@ -35,7 +37,7 @@ func TestHeapAdapter(t *testing.T) {
 func TestHeapAdapterFinalizer(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(calmPercent))
 	runtime.SetFinalizer(&heapAdapter{percent: calmPercent}, (*heapAdapter).finalize)
-	for end := time.Now().Add(10 * time.Second); percent() != busyPercent; runtime.GC() {
+	for end := time.Now().Add(testutil.Hangs); percent() != busyPercent; runtime.GC() {
 		if time.Now().After(end) {
 			t.Fatal("collections one after another have changed nothing")
 		}

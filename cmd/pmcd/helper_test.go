@@ -30,7 +30,7 @@ func TestPeerHelperKilled(t *testing.T) {
 	pmcdtest.AwaitEnd(t, p.root)
 	p.logs("the root helper (pmcd-root) has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer; the agents that it has started end, and are started again as pcp, without root's rights, until pmcd is restarted")
 	for _, a := range before {
-		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
+		if !peer.Until(peer.Hangs, func() bool { return !a.Alive() }) {
 			t.Errorf("%s, process %d, still runs", a.Name, a.PID)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPeerHelperKilledSocket(t *testing.T) {
 	pmcdtest.AwaitEnd(t, p.root)
 	pmcdtest.AwaitEnd(t, before)
 	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; it was up for `)
-	if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
+	if !peer.Until(peer.Hangs, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
 		t.Fatal("it is not started again")
 	}
 	p.answers("simple.numfetch", true)
@@ -115,7 +115,7 @@ func TestPeerHelperKilledService(t *testing.T) {
 			t.Errorf("%q: pmcd logs that agents have failed:\n%s", env, log)
 		}
 		for _, b := range below {
-			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+			if !peer.Until(peer.Hangs, func() bool { return !b.Alive() }) {
 				t.Errorf("%q: %s, process %d, still runs", env, b.Name, b.PID)
 			}
 		}
@@ -139,7 +139,7 @@ func TestPeerHelperDeathSignal(t *testing.T) {
 		}
 	}
 	for _, b := range below {
-		if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+		if !peer.Until(peer.Hangs, func() bool { return !b.Alive() }) {
 			t.Errorf("%s, process %d, still runs", b.Name, b.PID)
 		}
 	}

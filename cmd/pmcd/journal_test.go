@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -49,7 +48,7 @@ func TestJournal(t *testing.T) {
 			s.Start()
 			s.Greets(s.Path("sock"))
 			s.OpenGate()
-			if tt.journal && !peer.Until(20*time.Second, func() bool { return strings.Contains(s.Read("journal"), "cannot start") }) {
+			if tt.journal && !peer.Until(peer.Hangs, func() bool { return strings.Contains(s.Read("journal"), "cannot start") }) {
 				t.Error("the agent that ends is not in the journal")
 			}
 			s.Stop()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
@@ -25,7 +26,7 @@ func TestLogToFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	r.SetReadDeadline(time.Now().Add(testutil.Hangs))
 
 	// A start that fails has nothing to copy from there.
 	code, _ := p.Run("-f", "-l", "fifo", "-c", "none", "-x", "fatal")
@@ -43,7 +44,7 @@ func TestLogToFIFO(t *testing.T) {
 	defer cmd.Process.Kill()
 	var got []byte
 	buf := make([]byte, 4096)
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		n, _ := r.Read(buf) // nothing before pmcd has opened it
 		got = append(got, buf[:n]...)
 		return bytes.Contains(got, []byte("pmcd request port(s):"))
@@ -58,7 +59,7 @@ func TestLogToFIFO(t *testing.T) {
 	}
 	defer f.Close()
 	cmd.Process.Signal(syscall.SIGHUP)
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		n, err := pmcdtest.Value(f, pdu.NewPMID(2, 0, 22)) // pmcd.sighups
 		return err != nil || n == 1
 	}) {
@@ -90,7 +91,7 @@ func TestLogToFullFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	if !peer.Until(20*time.Second, func() bool { return p.Exists("run/sock") }) {
+	if !peer.Until(peer.Hangs, func() bool { return p.Exists("run/sock") }) {
 		t.Fatal("pmcd does not start")
 	}
 	for _, size := range []int{4096, 1} {

@@ -51,7 +51,7 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 	// await waits for a text in what was logged since the last call.
 	await := func(text string) {
 		t.Helper()
-		if !peer.Until(20*time.Second, func() bool { return strings.Contains(read()[seen:], text) }) {
+		if !peer.Until(peer.Hangs, func() bool { return strings.Contains(read()[seen:], text) }) {
 			t.Fatalf("%q is not in the log:\n%s", text, read()[seen:])
 		}
 		seen += strings.Index(read()[seen:], text) + len(text)
@@ -82,7 +82,7 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 	}
 	// send sends bytes after the handshake and reads until pmcd closes the connection.
 	send := func(conn net.Conn, b []byte) {
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.SetDeadline(time.Now().Add(testutil.Hangs))
 		conn.Write(b)
 		io.Copy(io.Discard, conn)
 		conn.Close()

@@ -44,7 +44,7 @@ func TestNotify(t *testing.T) {
 				}
 			}
 			for fed := 0; fed < 3; fed++ { // an agent that is still starting is no reason not to
-				if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+				if got, err := m.Within(peer.Hangs); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
 					t.Fatalf("before the agents have started or failed: %q, %v", got, err)
 				}
 			}
@@ -143,7 +143,7 @@ func TestNotifyMainPID(t *testing.T) {
 			launcher := cmd.Process.Pid
 			syscall.Kill(launcher, syscall.SIGSTOP)
 			defer syscall.Kill(launcher, syscall.SIGCONT)
-			if !peer.Until(20*time.Second, func() bool { return allStopped(launcher) }) {
+			if !peer.Until(peer.Hangs, func() bool { return allStopped(launcher) }) {
 				t.Fatal("the launcher does not stop")
 			}
 			fmt.Fprintln(conf, "pmcd 2 dso pmcd_init /none")

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/launch/shared"
@@ -134,7 +133,7 @@ func (p *privileged) value(metric string) string {
 // answers fails the test unless a metric has a value, or none, in the end.
 func (p *privileged) answers(metric string, want bool) {
 	p.T.Helper()
-	if !peer.Until(20*time.Second, func() bool { return strings.Contains(p.value(metric), " value ") == want }) {
+	if !peer.Until(peer.Hangs, func() bool { return strings.Contains(p.value(metric), " value ") == want }) {
 		p.T.Fatalf("%s, want a value: %v\n%s", metric, want, p.value(metric))
 	}
 }
@@ -333,7 +332,7 @@ func TestPeerRootHelperEnds(t *testing.T) {
 		}
 		pmcdtest.AwaitEnd(t, p.pid)
 		for _, b := range below {
-			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+			if !peer.Until(peer.Hangs, func() bool { return !b.Alive() }) {
 				t.Errorf("%v: %s, process %d, still runs", sig, b.Name, b.PID)
 			}
 		}

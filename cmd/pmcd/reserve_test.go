@@ -69,7 +69,7 @@ func TestDescriptorReserve(t *testing.T) {
 		}
 	}()
 	var first *pmapi.Client
-	if !peer.Until(30*time.Second, func() bool { first, err = pmcdtest.Connect(path("sock")); return err == nil }) {
+	if !peer.Until(peer.Hangs, func() bool { first, err = pmcdtest.Connect(path("sock")); return err == nil }) {
 		t.Fatal(err)
 	}
 	defer first.Close()
@@ -77,12 +77,12 @@ func TestDescriptorReserve(t *testing.T) {
 		v, err := pmcdtest.Value(first, pdu.NewPMID(id, 0, 1))
 		return err == nil && v == 1
 	}
-	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
+	if !peer.Until(peer.Hangs, func() bool { return agent(299) }) {
 		t.Fatal("the agent does not start")
 	}
 
 	ask := func() (*ctl.Report, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 		defer cancel()
 		return ctl.Ask(ctx, ctl.Path(path("sock")))
 	}
@@ -132,13 +132,13 @@ func TestDescriptorReserve(t *testing.T) {
 	if !peer.Until(testutil.Hangs, func() bool { return !agent(299) }) {
 		t.Error("the agent does not die")
 	}
-	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
+	if !peer.Until(peer.Hangs, func() bool { return agent(299) }) {
 		t.Error("the agent is not started again")
 	}
 	conf += fmt.Sprintf("new 300 pipe binary %s %s good\n", path(pmcdtest.ScriptName), dir)
 	write()
 	cmd.Process.Signal(syscall.SIGHUP)
-	if !peer.Until(30*time.Second, func() bool { return agent(300) }) {
+	if !peer.Until(peer.Hangs, func() bool { return agent(300) }) {
 		t.Error("a reload does not start an agent")
 	}
 	if r, err := ask(); err != nil {
@@ -148,7 +148,7 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	// While all clients were connected, each metric had its values.
 	leave()
-	waiting.SetDeadline(time.Now().Add(30 * time.Second))
+	waiting.SetDeadline(time.Now().Add(testutil.Hangs))
 	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
 		t.Errorf("the client that waited: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/shared"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
@@ -49,7 +48,7 @@ func (p *privileged) pids() map[string]int {
 func (p *privileged) awaitPids(what string, want func(proc, xfs int) bool) {
 	p.T.Helper()
 	var now map[string]int
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		now = p.pids()
 		return now["proc"] != 0 && now["xfs"] != 0 && want(now["proc"], now["xfs"])
 	}) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -58,7 +59,7 @@ func TestInheritedSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(testutil.Hangs))
 	if n, err := conn.Read(make([]byte, 20)); n == 0 {
 		t.Errorf("TCP: %v", err)
 	}
@@ -75,7 +76,7 @@ func TestInheritedSockets(t *testing.T) {
 		}
 	}
 	s.OpenGate()
-	peer.Until(20*time.Second, func() bool { return strings.Contains(s.Read("pmcd.log"), "pmcd request port(s):") })
+	peer.Until(peer.Hangs, func() bool { return strings.Contains(s.Read("pmcd.log"), "pmcd request port(s):") })
 	log := s.Read("pmcd.log")
 	_, port, _ := net.SplitHostPort(tcp.Addr().String())
 	for _, want := range []string{

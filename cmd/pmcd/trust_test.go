@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -43,7 +44,7 @@ func (p *privileged) runsAs(metric, agent, user string) {
 // logs waits for a text in the log.
 func (p *privileged) logs(text string) {
 	p.T.Helper()
-	if !peer.Until(20*time.Second, func() bool { return strings.Contains(pmcdtest.Read(p.At("log/pmcd.log")), text) }) {
+	if !peer.Until(peer.Hangs, func() bool { return strings.Contains(pmcdtest.Read(p.At("log/pmcd.log")), text) }) {
 		p.T.Errorf("%q is not in the log", text)
 	}
 }
@@ -51,7 +52,7 @@ func (p *privileged) logs(text string) {
 // report returns the state of pmcd, and what pmcdctl status prints.
 func (p *privileged) report() (*ctl.Report, string) {
 	p.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	r, err := ctl.Ask(ctx, ctl.Path(p.At("run/sock")))
 	if err != nil {
@@ -192,7 +193,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		p.logs(`agent "simple" (dom 253) runs as pcp: ` + why + "; to run it as root: chown -h root " + p.At("theirs") + "; or set PMCD_TRUST_AGENTS=1 in ")
 		status := ""
 		for buf := make([]byte, 4096); !strings.Contains(status, "READY=1"); {
-			manager.SetReadDeadline(time.Now().Add(20 * time.Second))
+			manager.SetReadDeadline(time.Now().Add(testutil.Hangs))
 			n, err := manager.Read(buf)
 			if err != nil {
 				t.Fatal(err)
@@ -204,7 +205,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		}
 		before := p.agent("pmdasimple")
 		p.kill("pmdasimple")
-		if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
+		if !peer.Until(peer.Hangs, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
 			t.Fatal("the agent is not started again")
 		}
 		p.runsAs("simple.numfetch", "pmdasimple", "pcp")
@@ -214,7 +215,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		}
 		pmcdtest.AwaitEnd(t, p.pid)
 		for _, a := range agents {
-			if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
+			if !peer.Until(peer.Hangs, func() bool { return !a.Alive() }) {
 				t.Errorf("%s, process %d, still runs", a.Name, a.PID)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 // Timeout is how long after Dial a client's input and output fail, unless the test sets
 // another deadline.
-const Timeout = 30 * time.Second
+const Timeout = 2 * time.Minute
 
 // A Client is one connection. It is for one goroutine. A test can write what is no PDU, or
 // only a part of one, to its Conn.

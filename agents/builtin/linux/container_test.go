@@ -267,7 +267,7 @@ read stay`
 		}
 	}
 	// The pmdaroot of the test closes its connections asynchronously.
-	for deadline := time.Now().Add(5 * time.Second); descriptors(t) > open; runtime.Gosched() {
+	for deadline := time.Now().Add(testutil.Hangs); descriptors(t) > open; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors were open, and after 19 more views %d", open, descriptors(t))
 		}

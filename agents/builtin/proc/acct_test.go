@@ -289,7 +289,7 @@ func TestPrivateAcct(t *testing.T) {
 	// The size of the private file is limited.
 	p := r.host.acct.private
 	p.limitSize(time.Millisecond, 3*acctSize)
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(testutil.Hangs); ; {
 		st, err := os.Stat(path)
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("%v bytes, %v", st.Size(), err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -125,7 +126,7 @@ func TestHotproc(t *testing.T) {
 	}
 	hot := func(want string) {
 		t.Helper()
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(testutil.Hangs)
 		for r.Values("hotproc.psinfo.psargs") != want {
 			if time.Now().After(end) {
 				t.Fatalf("hot are %q, want %q", r.Values("hotproc.psinfo.psargs"), want)
@@ -175,7 +176,7 @@ func TestHotprocUnknownClient(t *testing.T) {
 	}
 	r := newHarness(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
 	r.setAttrs(nil)
-	end := time.Now().Add(10 * time.Second)
+	end := time.Now().Add(testutil.Hangs)
 	for r.Values("hotproc.nprocs") != "2" && time.Now().Before(end) {
 	}
 	r.Want(map[string]string{"hotproc.nprocs": "2", "hotproc.psinfo.pid": pdu.ErrnoPermission.Error()})

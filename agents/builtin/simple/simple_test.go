@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -170,7 +171,7 @@ func TestTimes(t *testing.T) {
 		t.Error("simple.time.user changes within a fetch")
 	}
 	first := float(t, s[0]) + float(t, s[1])
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(testutil.Hangs)
 	for {
 		s = r.fetch(user, sys) // uses CPU time
 		if float(t, s[0])+float(t, s[1]) > first {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // newTestPipes returns Pipes, and the end that the child would write to. Both are
@@ -166,7 +168,7 @@ func TestDirectOnAndOff(t *testing.T) {
 		if on {
 			n, err = p.ReadDirect(b, 20*time.Second)
 		} else {
-			p.SetReadDeadline(time.Now().Add(20 * time.Second))
+			p.SetReadDeadline(time.Now().Add(testutil.Hangs))
 			n, err = p.Read(b)
 		}
 		got = append(got, b[:n]...)

@@ -126,7 +126,7 @@ func start(t *testing.T, d dsohost.DSO) host {
 }
 
 func stop(p *child.Process) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	p.Stop(ctx)
 }
@@ -343,7 +343,7 @@ func TestPeerHost(t *testing.T) {
 		if ws := h.p.Status(); ws.ExitStatus() != 0 {
 			t.Errorf("ended with %v", ws)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Hangs):
 		t.Error("the host still runs after its pipe was closed")
 	}
 }

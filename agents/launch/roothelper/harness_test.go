@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -75,7 +76,7 @@ func started(p *child.Process, err error) (AgentProcess, *child.Pipes, error) {
 
 // close ends the root helper, as the end of the daemon does.
 func (r *harness) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	r.Close(ctx)
 	select {
@@ -89,7 +90,7 @@ func (r *harness) close() error {
 
 func (r *harness) start(a pmcdconf.Agent) (*Process, error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), testutil.Hangs)
 	defer cancel()
 	stderr, err := child.NewStderr(os.Stderr)
 	must(r.t, err)
@@ -102,7 +103,7 @@ func (r *harness) start(a pmcdconf.Agent) (*Process, error) {
 }
 
 func (r *harness) stop(p *Process) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	p.Stop(ctx)
 }
@@ -121,7 +122,7 @@ func (r *harness) wantRefused(a pmcdconf.Agent, want string) {
 
 func checkEcho(t *testing.T, p *Process) {
 	t.Helper()
-	must(t, p.Pipes.SetReadDeadline(time.Now().Add(10*time.Second)))
+	must(t, p.Pipes.SetReadDeadline(time.Now().Add(testutil.Hangs)))
 	if _, err := p.Pipes.Write([]byte("hello\n")); err != nil {
 		t.Fatal(err)
 	}

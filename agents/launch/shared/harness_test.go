@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/launch/shared"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -106,7 +107,7 @@ func (h *harness) logs(want string) {
 		if !strings.HasPrefix(line, want) {
 			h.t.Errorf("logged %q, want %q", line, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(testutil.Hangs):
 		h.t.Errorf("nothing is logged, want %q", want)
 	}
 }
@@ -136,7 +137,7 @@ func (h *harness) start(i int) (*agent, error) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), testutil.Hangs)
 	defer cancel()
 	p, pipes, err := h.Start(ctx, &h.agents[i], stderr.File())
 	stderr.Started()
@@ -204,7 +205,7 @@ func (a *agent) send(line string) {
 func (a *agent) answers(line string) {
 	a.t.Helper()
 	a.send(line)
-	a.pipes.SetReadDeadline(time.Now().Add(20 * time.Second))
+	a.pipes.SetReadDeadline(time.Now().Add(testutil.Hangs))
 	if got, err := a.out.ReadString('\n'); err != nil || got != line+"\n" {
 		a.t.Fatalf("got %q, %v; want %q", got, err, line)
 	}
@@ -215,7 +216,7 @@ func (a *agent) ends(want syscall.WaitStatus) {
 	a.t.Helper()
 	select {
 	case <-a.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(testutil.Hangs):
 		a.t.Fatal("the agent has not ended")
 	}
 	if got := a.Status() &^ 0x80; got != want { // without the bit for a core dump

@@ -193,7 +193,7 @@ func TestConnectionEnds(t *testing.T) {
 	if _, err := client.Start(t.Context(), &h.agents[0], stderr.File()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	client.Close(ctx)
 	<-p.Done()

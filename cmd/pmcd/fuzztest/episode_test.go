@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -192,7 +193,7 @@ func (e *episode) run(d time.Duration) {
 
 // status asks pmcd for its status.
 func (e *episode) status() (*ctl.Report, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	return ctl.Ask(ctx, ctl.Path(e.sock()))
 }

@@ -54,7 +54,7 @@ func (e *episode) start() {
 	go e.watchProcess()
 
 	if !peer.Until(60*time.Second, func() bool {
-		conn, err := pmcdtest.Greeted(e.sock(), 5*time.Second)
+		conn, err := pmcdtest.Greeted(e.sock(), peer.Hangs)
 		if err == nil {
 			conn.Close()
 		}

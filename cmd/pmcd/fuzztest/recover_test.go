@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -102,7 +103,7 @@ func (e *episode) warmUp(c *checker) idles {
 	pmcdtest.FetchAll(e.T, client)
 	client.Close()
 	e.cmd.Process.Signal(syscall.SIGHUP)
-	if !peer.Until(20*time.Second, func() bool { return e.value(0, 22) > 0 || e.failed() }) { // pmcd.sighups
+	if !peer.Until(peer.Hangs, func() bool { return e.value(0, 22) > 0 || e.failed() }) { // pmcd.sighups
 		e.fail("pmcd does not reload")
 	}
 	idle := make(idles)
@@ -111,7 +112,7 @@ func (e *episode) warmUp(c *checker) idles {
 		defer c.turn.Unlock()
 		// Connections that end, and reloads, take a moment.
 		var before snapshot
-		peer.Until(10*time.Second, func() bool {
+		peer.Until(peer.Hangs, func() bool {
 			s, boxed := e.take()
 			if e.failed() {
 				return true
@@ -133,7 +134,7 @@ func (e *episode) warmUp(c *checker) idles {
 // useContainer has a client choose a container and fetch, so that the process for
 // containers is started.
 func (e *episode) useContainer() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	client, err := pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Socket: e.sock(), Container: boxName}, nil)
 	if err != nil {
@@ -203,7 +204,7 @@ func (e *episode) recover(c *checker, idle idles) {
 // awaitAgents waits until pmcd has all agents of the files that it was started with.
 func (e *episode) awaitAgents() {
 	var got string
-	if !peer.Until(30*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		r, err := e.status()
 		got = fmt.Sprintf("%+v, %v", r, err)
 		return err == nil && len(r.Agents) == len(e.confLines()) || e.failed()

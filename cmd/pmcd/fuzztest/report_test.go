@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
@@ -59,7 +60,7 @@ func (e *episode) report() {
 		e.cmd.Process.Signal(syscall.SIGQUIT)
 		select {
 		case <-e.exited:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testutil.Hangs):
 		}
 	}
 	if b, err := os.ReadFile(e.At("log/pmcd.log")); err == nil {
@@ -94,7 +95,7 @@ func (e *episode) terminate() {
 	if e.complaint() != "" {
 		e.fail("a process of pmcd has reported a fault")
 	}
-	if !peer.Until(10*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		for _, p := range below {
 			if p.Alive() {
 				return false

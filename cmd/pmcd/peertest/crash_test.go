@@ -176,7 +176,7 @@ func (c *crasher) run(rounds int) {
 	}
 	c.sh("pkill -TERM -x pmcd")
 	var left []string
-	if !peer.Until(20*time.Second, func() bool { left = c.m.Processes(); return len(left) == 0 }) {
+	if !peer.Until(peer.Hangs, func() bool { left = c.m.Processes(); return len(left) == 0 }) {
 		c.t.Errorf("processes are left: %q", left)
 	}
 	for _, path := range []string{c.sock, c.ctl, c.pid} {
@@ -237,7 +237,7 @@ func (c *crasher) expectWell() {
 	conn.Close()
 	// Nothing of the one before is left.
 	var ps []string
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		ps = c.m.Processes()
 		slices.Sort(ps)
 		if c.ps == nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -158,7 +157,7 @@ func TestDSOComesBack(t *testing.T) {
 	other := hostOf(t, d, "simple", 0)
 	answers := func() {
 		t.Helper()
-		if !peer.Until(20*time.Second, func() bool {
+		if !peer.Until(peer.Hangs, func() bool {
 			return strings.Contains(output(t, d, "pmprobe -h {host} -v sample.long.hundred"), "sample.long.hundred 1 100")
 		}) {
 			t.Fatalf("the agent does not answer:\n%s", d.Log())

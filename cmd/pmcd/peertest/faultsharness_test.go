@@ -91,7 +91,7 @@ func (f *faults) hangup(t *testing.T) {
 	sighups := func() string { return f.fetch(t, pdu.NewPMID(2, 0, 22)) } // pmcd.sighups
 	before := sighups()
 	f.d.Signal(syscall.SIGHUP)
-	if !peer.Until(20*time.Second, func() bool { return sighups() != before }) {
+	if !peer.Until(peer.Hangs, func() bool { return sighups() != before }) {
 		t.Fatal("SIGHUP has no effect")
 	}
 }
@@ -101,7 +101,7 @@ func (f *faults) hangup(t *testing.T) {
 func (f *faults) says(t *testing.T, text string, count int, want string) {
 	t.Helper()
 	var got []string
-	peer.Until(20*time.Second, func() bool {
+	peer.Until(peer.Hangs, func() bool {
 		got = nil
 		for line := range strings.Lines(f.d.Log()) {
 			if strings.Contains(line, text) {

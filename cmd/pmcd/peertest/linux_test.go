@@ -13,11 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -60,7 +60,7 @@ func linuxAgents(t *testing.T, root string) (c, ours transport.Transport, metric
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	t.Cleanup(func() { p.Stop(ctx); cancel() })
 	client, err := wire.Dial(ctx, p.Pipes, wire.Options{PID: int32(os.Getpid())})
 	if err != nil {
@@ -186,7 +186,7 @@ func TestLinuxValues(t *testing.T) {
 		}
 		var before, got, after pdu.ValueSet
 		// What goes up and down in between is looked at again.
-		if !peer.Until(10*time.Second, func() bool {
+		if !peer.Until(peer.Hangs, func() bool {
 			before, got, after = theirs(), ask[pdu.Result](t, ours, req).Sets[0], theirs()
 			if m.Name == "vfs.files.count" { // they have five files open when they count, we one
 				before.Values[0].Word -= 16
@@ -200,7 +200,7 @@ func TestLinuxValues(t *testing.T) {
 	// A host that does nothing is idle: the next look is another one.
 	clock := &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(60, 0, 23), pdu.NewPMID(60, 0, 20)}} // kernel.all.cpu.idle, user
 	first := ask[pdu.Result](t, ours, clock)
-	if !peer.Until(10*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		return !reflect.DeepEqual(ask[pdu.Result](t, ours, clock).Sets, first.Sets)
 	}) {
 		t.Errorf("time stands still at %v", first.Sets)

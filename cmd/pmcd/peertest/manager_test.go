@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -107,7 +108,7 @@ func TestPeerServiceManager(t *testing.T) {
 				case msg := <-said:
 					all = append(all, msg)
 					text([]string{msg})
-				case <-time.After(20 * time.Second):
+				case <-time.After(testutil.Hangs):
 					t.Fatal("the watchdog hears nothing")
 				}
 			}

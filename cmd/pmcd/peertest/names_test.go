@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -68,11 +67,11 @@ func TestPmloggerBeforeAgent(t *testing.T) {
 			}
 			d.Signal(syscall.SIGHUP)
 			const want = "proc.schedstat.cpu_time"
-			if !peer.Until(20*time.Second, func() bool { return strings.Contains(names(), want) }) {
+			if !peer.Until(peer.Hangs, func() bool { return strings.Contains(names(), want) }) {
 				text, _ := os.ReadFile(filepath.Join(d.Dir, "logger.log"))
 				t.Errorf("no %s in the archive:\n%s\n%s", want, names(), text)
 			}
-			if log.name == "proc" && !peer.Until(20*time.Second, func() bool { return strings.Contains(names(), "proc.nprocs") }) {
+			if log.name == "proc" && !peer.Until(peer.Hangs, func() bool { return strings.Contains(names(), "proc.nprocs") }) {
 				t.Errorf("no proc.nprocs in the archive:\n%s", names())
 			}
 		})

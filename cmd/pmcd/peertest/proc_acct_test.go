@@ -64,7 +64,7 @@ func TestProcAcct(t *testing.T) {
 		}
 	})
 	now := uint32(time.Now().Unix())
-	both := peer.Until(30*time.Second, func() bool {
+	both := peer.Until(peer.Hangs, func() bool {
 		f.Write(acctRecord(0, 0, 100, 0, now, 1, "first"))
 		return len(insts(c)) > 0 && len(insts(ours)) > 0
 	})

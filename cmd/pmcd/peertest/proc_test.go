@@ -12,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/proc"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -40,7 +40,7 @@ func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	t.Cleanup(func() { p.Stop(ctx); cancel() })
 	client, err := wire.Dial(ctx, p.Pipes, wire.Options{PID: int32(os.Getpid())})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestProcValues(t *testing.T) {
 			return compared(ask[pdu.Result](t, tr, req).Sets[1], reader)
 		}
 		var bad map[int32]string
-		if !peer.Until(5*time.Second, func() bool {
+		if !peer.Until(peer.Hangs, func() bool {
 			before := values(c)
 			if i, ok := countsItself[m.Name]; ok && len(before.Values) == 1 {
 				before.Values[0].Word += uint32(i)

@@ -65,10 +65,10 @@ func TestAgentComesBack(t *testing.T) {
 		if err := syscall.Kill(pmdaOf(t, d, "pmdasample"), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		if !peer.Until(20*time.Second, func() bool { return strings.Contains(d.Log(), "Cleanup") || !well() }) {
+		if !peer.Until(peer.Hangs, func() bool { return strings.Contains(d.Log(), "Cleanup") || !well() }) {
 			t.Errorf("%s: the end of the agent is not noticed", d.Path)
 		}
-		if !peer.Until(20*time.Second, well) {
+		if !peer.Until(peer.Hangs, well) {
 			t.Errorf("%s: the agent does not come back", d.Path)
 		}
 		if after := seqnum(); after != before+2 {
@@ -97,7 +97,7 @@ func TestAgentStaysAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		const none = "No PMCD agent for domain of request"
-		if !peer.Until(20*time.Second, func() bool { return strings.Contains(probe(), none) }) {
+		if !peer.Until(peer.Hangs, func() bool { return strings.Contains(probe(), none) }) {
 			t.Errorf("%s: %s", d.Path, probe())
 		}
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
@@ -157,14 +157,14 @@ func TestSocketAgentComesBack(t *testing.T) {
 	}
 	for range 2 {
 		kill := start()
-		if !peer.Until(30*time.Second, status("0")) {
+		if !peer.Until(peer.Hangs, status("0")) {
 			t.Fatal("the agent is not found")
 		}
 		if out := output(t, d, "pmprobe -h {host} -v simple.color"); !strings.Contains(out, "simple.color 3 ") {
 			t.Error(out)
 		}
 		kill()
-		if !peer.Until(30*time.Second, func() bool { return !status("0")() }) {
+		if !peer.Until(peer.Hangs, func() bool { return !status("0")() }) {
 			t.Fatal("the end of the agent is not noticed")
 		}
 	}

@@ -3,7 +3,6 @@ package peertest
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -92,7 +91,7 @@ func TestPeerService(t *testing.T) {
 		}
 	}
 	var left []string
-	if !peer.Until(20*time.Second, func() bool { left = ours.Processes(); return len(left) == 0 }) {
+	if !peer.Until(peer.Hangs, func() bool { left = ours.Processes(); return len(left) == 0 }) {
 		t.Errorf("processes are left: %q", left)
 	}
 	if log := ours.Log(); strings.Contains(log, "DATA RACE") {

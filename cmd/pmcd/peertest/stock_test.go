@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -41,7 +40,7 @@ func TestStock(t *testing.T) {
 
 	// Ours answers before all agents have finished their start.
 	var o peer.Output
-	well := peer.Until(30*time.Second, func() bool {
+	well := peer.Until(peer.Hangs, func() bool {
 		o, err = p.Ours.Run(t.Context(), peer.TCP4, words("pminfo -h {host} -f pmcd.agent.status"))
 		return err == nil && strings.Count(o.Stdout, "] value 0\n") == len(agents)
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
@@ -148,7 +149,7 @@ func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 			if err != nil {
 				t.Errorf("pmcd: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(testutil.Hangs):
 			cmd.Process.Kill()
 			t.Errorf("pmcd does not end: %v", <-ended)
 		}
@@ -156,7 +157,7 @@ func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 		log = string(b)
 	}()
 	c, err := pmcdtest.Connect(dir + "/sock")
-	for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testutil.Hangs); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		c, err = pmcdtest.Connect(dir + "/sock")
 	}
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -201,7 +200,7 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !peer.Until(20*time.Second, func() bool { return len(pmcdtest.Running(dir+"/asleep")) == 1 }) {
+	if !peer.Until(peer.Hangs, func() bool { return len(pmcdtest.Running(dir+"/asleep")) == 1 }) {
 		t.Error("the agent is not started")
 	}
 	cmd.Process.Signal(syscall.SIGINT)

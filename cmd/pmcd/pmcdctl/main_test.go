@@ -188,7 +188,7 @@ func (p *private) until(what string, done func(*ctl.Report) bool) *ctl.Report {
 	p.t.Helper()
 	var r ctl.Report
 	var stderr string
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		var code int
 		var stdout string
 		if code, stdout, stderr = runHere("status", "--json", "-s", p.sock); code == exitNone {
@@ -327,7 +327,7 @@ func TestStatusOfTwo(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); second.Wait() }()
 	// It refuses to start, or serves without this socket.
-	peer.Until(20*time.Second, func() bool {
+	peer.Until(peer.Hangs, func() bool {
 		return pmcdtest.IsClosed(ended) || strings.Contains(pmcdtest.Read(filepath.Join(dir, "log2")), "status socket unavailable, ")
 	})
 	for range 5 {
@@ -396,7 +396,7 @@ func TestStatusAfterRoot(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	listening := peer.Until(20*time.Second, func() bool { return ctl.Listening(p.At("run/sock.ctl")) })
+	listening := peer.Until(peer.Hangs, func() bool { return ctl.Listening(p.At("run/sock.ctl")) })
 	cmd.Process.Kill()
 	cmd.Wait()
 	if now := ctl.Listening(p.At("run/sock.ctl")); !listening || now {

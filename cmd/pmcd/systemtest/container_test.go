@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -68,7 +67,7 @@ systemd-run --quiet --unit=mine -p Delegate=yes -E HOSTNAME=of-a-user group libp
 	} {
 		t.Run(tt.container+" "+tt.metric, func(t *testing.T) {
 			var got string
-			if !peer.Until(20*time.Second, func() bool {
+			if !peer.Until(peer.Hangs, func() bool {
 				got = values(tt.container, tt.metric)
 				return strings.Contains(got, tt.want)
 			}) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/booted"
@@ -237,7 +236,7 @@ func (h *host) check(script string, want ...string) string {
 func (h *host) until(script string) {
 	h.t.Helper()
 	var text string
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		var code int
 		text, code = h.Try(script)
 		return code == 0

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -114,7 +115,7 @@ func TestSocketRestarts(t *testing.T) {
 					t.Errorf("%s, connection %d: %v", c.address, n, err)
 					return
 				}
-				conn.SetDeadline(time.Now().Add(20 * time.Second))
+				conn.SetDeadline(time.Now().Add(testutil.Hangs))
 				// One that pmcd has accepted as it ended may be closed.
 				if _, err := conn.Read(make([]byte, 4)); errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("%s, connection %d: %v", c.address, n, err)
@@ -180,7 +181,7 @@ func (h *host) greets(network, address string) {
 		return
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(testutil.Hangs))
 	if _, err := conn.Read(make([]byte, 4)); err != nil {
 		h.t.Errorf("%s: %v", address, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // maxIdle is how much memory C pmcd has for an idle TLS connection, in bytes.
@@ -202,7 +204,7 @@ func TestQuietInput(t *testing.T) {
 			}
 			select {
 			case <-p.s.ended:
-			case <-time.After(20 * time.Second):
+			case <-time.After(testutil.Hangs):
 				t.Fatal("it is not disconnected")
 			}
 			if tt.want != nil && !errors.Is(p.s.err, tt.want) {

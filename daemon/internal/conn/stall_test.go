@@ -64,7 +64,7 @@ func TestNoDescriptors(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(20 * time.Second))
+			conn.SetDeadline(time.Now().Add(testutil.Hangs))
 			if _, err := io.ReadFull(conn, make([]byte, len(greeting))); err != nil {
 				t.Fatalf("the client that waited: %v", err)
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
@@ -41,7 +40,7 @@ func FuzzLogin(f *testing.F) {
 	}})
 	f.Cleanup(h.Close)
 	f.Fuzz(func(t *testing.T, input []byte) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 		defer cancel()
 		e, _, err := h.Begin(ctx, sasl.Login{Addr: "a"})
 		if err != nil {

@@ -35,8 +35,8 @@ func startTransport(t *testing.T, domain int, open func() transport.Transport, t
 		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
 			return &transport.Conn{Transport: open(), In: -1, Out: -1}, nil
 		},
-		HandshakeTimeout: func() time.Duration { return 10 * time.Second },
-		RequestTimeout:   func() time.Duration { return 10 * time.Second },
+		HandshakeTimeout: func() time.Duration { return time.Minute },
+		RequestTimeout:   func() time.Duration { return time.Minute },
 		NoRestart:        true,
 		Kill:             t.Context(),
 		Observer:         noObserver{},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -124,7 +123,7 @@ func TestKilled(t *testing.T) {
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		_, err := os.Stat(init)
 		return err != nil && len(groups(t, cmd.Process.Pid)) == 0
 	}) {

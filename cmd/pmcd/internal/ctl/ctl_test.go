@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestPath(t *testing.T) {
@@ -38,7 +40,7 @@ func listen(t *testing.T, path string) *Server {
 
 func ask(t *testing.T, path string) (*Report, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	return Ask(ctx, path)
 }

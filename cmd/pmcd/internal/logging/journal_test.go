@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // logLines logs entries of all kinds.
@@ -63,7 +64,7 @@ func TestJournalFields(t *testing.T) {
 		"MESSAGE=  bare pid=1.5\nPRIORITY=6\nSYSLOG_IDENTIFIER=pmcd\nPMCD_ATTR_PID=1.5\n",
 	} {
 		buf := make([]byte, 4096)
-		journal.SetReadDeadline(time.Now().Add(20 * time.Second))
+		journal.SetReadDeadline(time.Now().Add(testutil.Hangs))
 		n, err := journal.Read(buf)
 		if got := string(buf[:n]); err != nil || got != want {
 			t.Errorf("got %q, %v\nwant %q", got, err, want)

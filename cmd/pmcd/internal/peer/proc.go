@@ -71,6 +71,9 @@ func FDs(pid int) (int, error) {
 	return len(es), err
 }
 
+// Hangs is how long something may take before a test says that it hangs.
+const Hangs = testutil.Hangs
+
 // Until is that of agents/testutil.
 func Until(timeout time.Duration, cond func() bool) bool {
 	return testutil.Until(timeout, cond)

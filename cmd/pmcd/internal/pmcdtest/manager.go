@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 // A Manager is a service manager: the socket that NOTIFY_SOCKET names (sd_notify(3)).
@@ -29,7 +31,7 @@ func NewManager(t *testing.T, addr string) *Manager {
 func (m *Manager) Next() []string {
 	m.t.Helper()
 	for {
-		lines, err := m.Within(20 * time.Second)
+		lines, err := m.Within(peer.Hangs)
 		if err != nil {
 			m.t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -16,7 +15,7 @@ import (
 // AwaitEnd waits for the end of a process.
 func AwaitEnd(t *testing.T, pid int) {
 	t.Helper()
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		stat := Read(fmt.Sprintf("/proc/%d/stat", pid))
 		return stat == "" || strings.Contains(stat, ") Z ")
 	}) {

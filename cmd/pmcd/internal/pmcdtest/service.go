@@ -99,7 +99,7 @@ func (s *Service) Stop() {
 	s.Cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(peer.Hangs):
 		s.t.Error("pmcd does not end")
 		s.Cmd.Process.Signal(syscall.SIGQUIT)
 		<-s.done
@@ -109,7 +109,7 @@ func (s *Service) Stop() {
 // Greets waits until pmcd greets at a socket.
 func (s *Service) Greets(path string) {
 	s.t.Helper()
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		conn, err := Greeted(path, 5*time.Second)
 		if err == nil {
 			conn.Close()
@@ -135,7 +135,7 @@ func (s *Service) OpenGate() {
 // the agent has.
 func (s *Service) Inherited() (names, fds []string) {
 	s.t.Helper()
-	if !peer.Until(20*time.Second, func() bool { return s.Read("env") != "" }) {
+	if !peer.Until(peer.Hangs, func() bool { return s.Read("env") != "" }) {
 		s.t.Fatal("the agent was not started")
 	}
 	for line := range strings.Lines(s.Read("env")) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/daemon"
 )
@@ -106,7 +107,7 @@ func TestWatch(t *testing.T) {
 			return nil
 		})
 	}()
-	if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+	if got, err := m.Within(peer.Hangs); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	<-hung

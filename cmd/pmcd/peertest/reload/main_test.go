@@ -159,7 +159,7 @@ func hangup(t *testing.T, d *peer.Daemon) {
 	if err := d.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if !peer.Until(30*time.Second, func() bool { return c.number(sighups) != before }) {
+	if !peer.Until(peer.Hangs, func() bool { return c.number(sighups) != before }) {
 		t.Fatal("SIGHUP has no effect")
 	}
 }

@@ -45,7 +45,7 @@ func TestWatchOption(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		if !peer.Until(20*time.Second, func() bool { got, _ = c.fetch(simpleID); return (got != "PM_ERR_NOAGENT") == there }) {
+		if !peer.Until(peer.Hangs, func() bool { got, _ = c.fetch(simpleID); return (got != "PM_ERR_NOAGENT") == there }) {
 			t.Errorf("got %s, the agent should be there: %v", got, there)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -82,7 +81,7 @@ func (p *pair) alone(t *testing.T) {
 	t.Helper()
 	p.both(func(d *peer.Daemon, c *conn) {
 		numclients := pdu.NewPMID(2, 0, 3)
-		if !peer.Until(20*time.Second, func() bool { return c.number(numclients) == 1 }) {
+		if !peer.Until(peer.Hangs, func() bool { return c.number(numclients) == 1 }) {
 			t.Fatalf("%s: there are other clients", d.Path)
 		}
 	})
@@ -105,7 +104,7 @@ func (p *pair) logs(until *regexp.Regexp) (c, ours []string) {
 	var new [2][]string
 	for i, d := range p.daemons {
 		var text string
-		if !peer.Until(20*time.Second, func() bool {
+		if !peer.Until(peer.Hangs, func() bool {
 			text = d.Log()[p.read[i]:]
 			return until.MatchString(text)
 		}) {
@@ -271,7 +270,7 @@ func TestPeerSession(t *testing.T) {
 				ended(dialRaw(t, d, "127.0.0.2"))
 			}
 		})
-		peer.Until(20*time.Second, func() bool { return strings.Contains(p.daemons[0].Log(), "endclient") })
+		peer.Until(peer.Hangs, func() bool { return strings.Contains(p.daemons[0].Log(), "endclient") })
 		c, ours := p.logs(regexp.MustCompile("access violation"))
 		for _, log := range [][]string{c, ours} {
 			if n := strings.Count(strings.Join(log, "\n"), "access violation from host 127.0.0.2"); n != 1 {
@@ -432,7 +431,7 @@ func (p *pair) kill(name string) {
 				syscall.Kill(a.PID, syscall.SIGKILL)
 			}
 		}
-		if !peer.Until(20*time.Second, func() bool { got, _ := c.fetch(simpleID); return got == "PM_ERR_NOAGENT" }) {
+		if !peer.Until(peer.Hangs, func() bool { got, _ := c.fetch(simpleID); return got == "PM_ERR_NOAGENT" }) {
 			p.t.Fatalf("%s: %s lives", d.Path, name)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -17,7 +16,7 @@ import (
 func events(t *testing.T, d *peer.Daemon) []string {
 	t.Helper()
 	var text string
-	if !peer.Until(20*time.Second, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		_, text, _ = strings.Cut(d.Log(), "->PMCD event trace")
 		return strings.Contains(text, "\n\n") // the end
 	}) {
