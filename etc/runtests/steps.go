@@ -41,8 +41,7 @@ func groups(name string) [][]step {
 			{{name: "format", args: []string{"gofmt", "-l", "."}, silent: true}},
 			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
 			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-skip=^TestPeer")},
-			{tests("a Go plugin", []string{"./cmd/pmcd/plugintest"}, "-run=^TestOutside$/^replace$"),
-				tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$"),
+			{tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$"),
 				tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$")},
 		}
 	case "check":

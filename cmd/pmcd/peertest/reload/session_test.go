@@ -130,6 +130,7 @@ var normals = []struct {
 	{regexp.MustCompile(`(?m)^(\S+ +\d+) +\d+ +\d+ +\d+   2 bin`), "$1 PID IN OUT   2 bin"},
 	{regexp.MustCompile(`(?m)^  ok +\d+ `), "  ok FD "},
 	{regexp.MustCompile(`(?m)^ +\d+(  \{dir\}/sock +\d) *$`), " FD$1"},
+	{regexp.MustCompile(`(?m)^agent "\w+": ?`), ""}, // what agents write; C pmcd does not mark it
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 }
 
