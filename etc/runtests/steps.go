@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -42,7 +44,7 @@ func groups(name string) [][]step {
 			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
 			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-skip=^TestPeer")},
 			{tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$"),
-				tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$")},
+				tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$").with("PMCD_BOOT=1")},
 		}
 	case "check":
 		return [][]step{{
@@ -79,7 +81,9 @@ func groups(name string) [][]step {
 var besidePCP = []string{"TestTools", "TestPmlogger", "TestPeerReload", "TestPeerHostRules", "TestPeerSession", "TestTransports"}
 
 func tests(name string, packages []string, args ...string) step {
-	return step{name: name, args: slices.Concat([]string{"go", "test", "-json"}, args, packages)}
+	// Many tests wait, so twice as many packages as CPUs are tested at a time.
+	parallel := fmt.Sprintf("-p=%d", 2*runtime.NumCPU())
+	return step{name: name, args: slices.Concat([]string{"go", "test", "-json", parallel}, args, packages)}
 }
 
 func build(goos, packages string) step {

@@ -250,7 +250,7 @@ func (m *model) finish() error {
 // Connections are ordered byte streams, whatever is done to them.
 func TestModel(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		for seed := range uint64(60) {
+		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			ops := make([]byte, r.IntN(30))
 			for i := range ops {

@@ -72,11 +72,14 @@ type Layer []byte
 // Host is the root directory of this host.
 const Host = "/"
 
+// ErrImpossible is why Boot cannot boot a machine on this one.
+var ErrImpossible = errors.New("a machine cannot be booted here")
+
 // Boot boots a machine with the files of a root directory and the changes in layer. The
 // caller must call Halt.
 func Boot(root string, layer Layer) (*Machine, error) {
 	if err := possible(root); err != nil {
-		return nil, fmt.Errorf("a machine cannot be booted here: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrImpossible, err)
 	}
 	m := &Machine{ended: make(chan struct{}), out: new(output)}
 	name := fmt.Sprintf("pmcd-booted-%d-%d", os.Getpid(), number.Add(1))
