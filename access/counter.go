@@ -30,12 +30,16 @@ func (e *LimitError) Is(target error) bool { return target == ErrConnLimit }
 // A Counter applies a List to connections. It decides about a connection when the
 // client connects (Admit), when its credentials are known (Login), and when the
 // List is replaced (Recount). It counts connections for the limits in the rules.
-// Its methods and those of its Conns are safe for concurrent use.
+// Its methods and those of its Conns are safe for concurrent use, but calls of Recount
+// must not overlap.
 type Counter struct {
 	mu     sync.Mutex // guards the following and the fields of the Conns
 	list   *List
 	counts map[*entry]int // of the entries of list that have a limit
 	conns  map[*Conn]bool // admitted and not released
+	// ids has what Recount and the Logins beside it have looked up. It is nil if there is
+	// no Recount.
+	ids map[*Conn]identity
 }
 
 // NewCounter returns a Counter without connections that applies l.
@@ -102,6 +106,9 @@ func (k *Conn) Login(p Peer) error {
 		c.mu.Lock()
 		if l == c.list {
 			defer c.mu.Unlock()
+			if c.ids != nil {
+				c.ids[k] = id
+			}
 			denied, err := c.login(k, id)
 			k.deny(denied)
 			return err
@@ -149,35 +156,82 @@ type Refusal struct {
 	Err  error // ErrDenied, a *LimitError or an *AccountError
 }
 
-// Recount puts l in force and decides again about all connections, in the order
-// of their numbers and with counts from zero. Everything is denied to those that
-// it refuses, and they no longer count. The caller closes them.
+// Recount puts l in force, for new connections at once. It decides again about all others,
+// in the order of their numbers and with counts from zero. Everything is denied to those
+// that it refuses, and they no longer count. The caller closes them.
+//
+// If the rules need the groups of users, Recount looks them up, once for each user that is
+// connected when it begins. It takes as long as the Resolver does, however many connect
+// meanwhile. Until it is done, a connection may do what both the old rules and the new ones
+// for hosts allow. Then Recount decides about those that have connected meanwhile, too: they
+// have the higher numbers.
 func (c *Counter) Recount(l *List) []Refusal {
-	// Outside of the lock, because it may be slow. Meanwhile others log in.
-	ids := make(map[*Conn]identity)
-	for {
-		c.mu.Lock()
-		unknown := c.unknown(ids)
-		if len(unknown) == 0 {
-			break
-		}
-		c.mu.Unlock()
-		for k, p := range unknown {
-			ids[k] = l.identify(p)
+	c.mu.Lock()
+	c.list, c.ids = l, make(map[*Conn]identity)
+	refused := c.recount()
+	unknown := c.unknown()
+	c.mu.Unlock()
+
+	users := make(map[uint32]identity)
+	for _, p := range unknown {
+		if _, ok := users[p.UID]; !ok {
+			users[p.UID] = l.identify(p) // outside of the lock, because it may be slow
 		}
 	}
+
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list = l
+	for k, p := range unknown {
+		if _, ok := c.ids[k]; !ok { // it has not logged in again
+			id := users[p.UID]
+			id.Peer = p
+			c.ids[k] = id
+		}
+	}
+	if len(unknown) > 0 {
+		refused = append(refused, c.recount()...)
+	}
+	c.ids = nil
+	return refused
+}
+
+// unknown returns the peers that Login was called for and whose groups are needed and not
+// known. c.mu is held, here and below.
+func (c *Counter) unknown() map[*Conn]Peer {
+	m := make(map[*Conn]Peer)
+	for k := range c.conns {
+		if _, ok := c.identity(k); k.known && !ok {
+			m[k] = k.peer
+		}
+	}
+	return m
+}
+
+// identity returns the identity of k, if it is known or needs no Resolver.
+func (c *Counter) identity(k *Conn) (identity, bool) {
+	if !c.list.needsGroups(k.peer) {
+		return identity{Peer: k.peer}, true
+	}
+	id, ok := c.ids[k]
+	return id, ok
+}
+
+// recount counts all connections from zero and returns those that it refuses. It leaves
+// out the rules for accounts if the identity of a connection is not known.
+func (c *Counter) recount() (refused []Refusal) {
 	clear(c.counts)
 	order := slices.SortedFunc(maps.Keys(c.conns), func(a, b *Conn) int { return a.num - b.num })
 	for _, k := range order {
 		k.asHost, k.asAccount = nil, nil
 	}
-	var refused []Refusal
 	for _, k := range order {
 		denied, err := c.admit(k)
 		if err == nil && k.known {
-			denied, err = c.login(k, ids[k])
+			if id, ok := c.identity(k); ok {
+				denied, err = c.login(k, id)
+			} else {
+				denied = c.list.Host(k.peer) | k.Denied()
+			}
 		}
 		if err != nil {
 			c.remove(k)
@@ -188,18 +242,6 @@ func (c *Counter) Recount(l *List) []Refusal {
 		k.deny(denied)
 	}
 	return refused
-}
-
-// unknown returns the peers that Login was called for and ids does not have.
-// c.mu is held, here and below.
-func (c *Counter) unknown(ids map[*Conn]identity) map[*Conn]Peer {
-	m := make(map[*Conn]Peer)
-	for k := range c.conns {
-		if id, ok := ids[k]; k.known && (!ok || id.Peer != k.peer) {
-			m[k] = k.peer
-		}
-	}
-	return m
 }
 
 // admit applies the rules for hosts to k, which is not counted. It returns

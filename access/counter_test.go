@@ -275,6 +275,78 @@ func TestTryLogin(t *testing.T) {
 	}
 }
 
+// busy is a Resolver during each of whose calls another client connects and logs in.
+type busy struct {
+	connect func(lookups int)
+	lookups int // for Recount
+	inside  bool
+}
+
+func (b *busy) Groups(uint32) ([]uint32, error) {
+	if b.inside { // for the client that connects
+		return []uint32{pcp}, nil
+	}
+	b.lookups++
+	b.inside = true
+	b.connect(b.lookups)
+	b.inside = false
+	return []uint32{pcp}, nil
+}
+
+// Clients that connect in a loop do not keep the old rules in force: the number of look-ups
+// is that of the users that were connected before, and the clients that come meanwhile are
+// judged by the new rules. The oldest keep their places.
+func TestRecountWhileClientsConnect(t *testing.T) {
+	const old, most = 3, 50
+	b := &busy{}
+	c := NewCounter(mustNew(t, nil, Env{}))
+	var conns []*Conn
+	login := func(uid uint32) *Conn {
+		k := new(Conn)
+		p := at(uid, 1)
+		if err := c.Admit(k, len(conns), p); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, k)
+		if err := k.Login(p); err != nil && !errors.Is(err, ErrConnLimit) {
+			t.Fatal(err)
+		}
+		return k
+	}
+	for i := range 2 * old {
+		login(uint32(i % old))
+	}
+	b.connect = func(lookups int) {
+		if lookups > most {
+			return
+		}
+		login(uint32(100 + lookups))
+		for _, k := range conns {
+			if k.Denied()&Store == 0 {
+				t.Errorf("look-up %d: client %d may store, which the new rules for hosts deny", lookups, k.Num())
+			}
+		}
+	}
+	rule := group("pcp", pcp, All, 0)
+	rule.Max = 2*old + 1
+	refused := c.Recount(mustNew(t, cat(disallow(Store, unix), []Rule{rule}), Env{Accounts: b}))
+	if b.lookups != old {
+		t.Errorf("%d look-ups, want one for each of the %d users that were connected", b.lookups, old)
+	}
+	if len(refused) != old-1 {
+		t.Errorf("%d refused, want %d: all but one of those that have connected meanwhile", len(refused), old-1)
+	}
+	for i, k := range conns {
+		want := Store
+		if i > 2*old {
+			want = All
+		}
+		if k.Denied() != want {
+			t.Errorf("client %d: %q denied, want %q", i, k.Denied(), want)
+		}
+	}
+}
+
 func TestCounterConcurrently(t *testing.T) {
 	lists := []*List{
 		mustNew(t, limit(50, allow(All, star...)), Env{Self: self}),
