@@ -108,8 +108,8 @@ type Config struct {
 	Reloading     func()       // when a reload begins
 	AgentsStarted func(Health) // when the agents of the start, or of a reload, have started or failed
 	// Changed is called when the state of an agent or the list of problems has
-	// changed: after the first AgentsStarted, not during a reload, and after a delay,
-	// so that it is not called often.
+	// changed: after the first AgentsStarted, not during a reload, unless that takes longer
+	// than 30 seconds, and after a delay, so that it is not called often.
 	Changed func(Health)
 
 	Open OpenFunc // opens agents other than the built-in one of domain 2; required
@@ -119,6 +119,7 @@ type Config struct {
 
 	gethostname   func() (string, error)    // nil is os.Hostname
 	hostnameEvery time.Duration             // see session.Config
+	overdue       time.Duration             // a reload that takes longer is a problem
 	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
 	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
 	loginTime     time.Duration             // see session.Config
@@ -145,6 +146,7 @@ func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.overdue = cmp.Or(c.overdue, 30*time.Second)
 	if c.gethostname == nil {
 		c.gethostname = os.Hostname
 	}

@@ -69,6 +69,7 @@ type Daemon struct {
 	limiting   sync.Mutex                    // held by limitClients
 	shortage   atomic.Pointer[conn.Shortage] // of descriptors; nil if there is none
 	healthNews chan struct{}                 // full when the Health may have changed
+	reporting  sync.Mutex                    // held while a function of Config for a service manager is called
 	probes     chan struct{}                 // the loop of Run receives from it
 
 	stopping context.Context // ends when agents must end
@@ -168,7 +169,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.noteExpiry(&expiry, time.Now())
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
-	var report <-chan time.Time // nil if there is nothing to report
+	var report <-chan time.Time  // nil if there is nothing to report
+	var overdue <-chan time.Time // of a reload; nil if there is none, or if it was reported
+	wasOverdue := false
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
 		var reportDue <-chan time.Time
@@ -179,7 +182,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-d.probes:
 		case <-job:
-			job = nil
+			job, overdue = nil, nil
+			if wasOverdue {
+				wasOverdue = false
+				d.HealthChanged()
+			}
 			d.noteExpiry(&expiry, time.Now()) // of a new certificate
 		case now := <-minute.C:
 			d.limiter.Flush(false)
@@ -194,12 +201,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 			job = start(d.reportChanged) // the function that it calls may be slow
 		case <-reloads:
 			d.restartSASL()
-			job = start(func() {
+			job, overdue = start(func() {
 				d.reloader.Reload(ctx)
 				d.warnLogins()
-			})
+			}), time.After(d.cfg.overdue)
 		case <-nameChanges:
-			job = start(func() { d.reloader.ReloadNames(ctx) }) // logs what is wrong
+			job, overdue = start(func() { d.reloader.ReloadNames(ctx) }), time.After(d.cfg.overdue) // logs what is wrong
+		case <-overdue:
+			overdue, wasOverdue = nil, true
+			background.Go(func() { // the log may be what the reload waits for
+				d.reloader.LogOverdue()
+				d.reportChanged()
+			})
 		}
 	}
 

@@ -45,9 +45,10 @@ func (d *Daemon) Health() Health {
 
 // Problems returns lines about problems that do not keep pmcd from serving: those of
 // Config.Problems, sockets that are not open, a lack of descriptors, access rules that
-// are left out, TLS that is off because of a key or certificate, and a certificate that has
-// expired or expires soon. Each is in the list as long as its cause exists. The list does not
-// have a reload that failed, nor problems of one agent, which are in its AgentStatus.
+// are left out, a reload that does not end, TLS that is off because of a key or certificate,
+// and a certificate that has expired or expires soon. Each is in the list as long as its cause
+// exists. The list does not have a reload that failed, nor problems of one agent, which are in
+// its AgentStatus.
 func (d *Daemon) Problems() (texts []string) {
 	if d.cfg.Problems != nil {
 		texts = d.cfg.Problems()
@@ -67,15 +68,25 @@ func (d *Daemon) HealthChanged() {
 	}
 }
 
-func (d *Daemon) reportChanged() {
-	if d.cfg.Changed != nil {
-		d.cfg.Changed(d.Health())
+func (d *Daemon) reportChanged() { d.report(d.cfg.Changed) }
+
+// reportStarted reports the state of the agents that were started.
+func (d *Daemon) reportStarted() { d.report(d.cfg.AgentsStarted) }
+
+// reportReloading reports that a reload begins.
+func (d *Daemon) reportReloading() {
+	if d.cfg.Reloading != nil {
+		d.report(func(Health) { d.cfg.Reloading() })
 	}
 }
 
-// reportStarted reports the state of the agents that were started.
-func (d *Daemon) reportStarted() {
-	if d.cfg.AgentsStarted != nil {
-		d.cfg.AgentsStarted(d.Health())
+// report calls f, which may be nil and is one of Config's functions for a service manager,
+// with the present Health.
+func (d *Daemon) report(f func(Health)) {
+	if f == nil {
+		return
 	}
+	d.reporting.Lock()
+	defer d.reporting.Unlock()
+	f(d.Health())
 }

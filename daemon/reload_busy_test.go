@@ -172,21 +172,22 @@ func TestReloadConflicts(t *testing.T) {
 // meanwhile are counted and done at once, and the end does not wait for it.
 func TestSlowReload(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		slow func(r *harness) // the reload from now on
-		fifo string           // what it reads without end, until that is released
+		name  string
+		slow  func(r *harness) // the reload from now on
+		looks bool             // it looks up a host
 	}{
 		{"an agent does not start", func(r *harness) {
 			r.play(240, func(c wire.Conn) { hold(c) })
 			r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
-		}, ""},
-		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, "pmcd.conf"},
+		}, false},
+		{"a name server does not answer", func(r *harness) { r.write("pmcd.conf", testAgents+"allow far : all;\n") }, true},
 		{"a command in the name space", func(r *harness) {
 			r.write("pmns", "#shell \"exec sleep 3600\"\nroot { }\n")
-		}, ""},
+		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
+			h := newHanging()
+			r := newHarness(t, func(c *Config) { c.HandshakeTimeout, c.resolver = time.Hour, h }, nil)
 			r.awaitStarts()
 			c := r.dialValues()
 			tt.slow(r)
@@ -195,8 +196,9 @@ func TestSlowReload(t *testing.T) {
 			}
 			restarts := func() int { return len(r.logs.With("pmcd RESTARTED")) }
 			testutil.Eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
-			if tt.fifo != "" {
-				defer r.awaitReader(tt.fifo)()
+			if tt.looks {
+				<-h.asked
+				defer close(h.open)
 			}
 			for range 3 {
 				r.Reload()
@@ -215,31 +217,65 @@ func TestSlowReload(t *testing.T) {
 	}
 }
 
-// fifo puts a file in the place of another that cannot be opened for reading
-// until it is opened for writing.
-func (r *harness) fifo(name string) {
-	r.t.Helper()
-	path := filepath.Join(r.dir, name)
-	if err := os.Remove(path); err != nil {
-		r.t.Fatal(err)
+// A reload that does not end is a problem, which the log and the service manager are told
+// of, until it ends. It says what it waits for.
+func TestOverdueReload(t *testing.T) {
+	told := make(chan Health, 100)
+	h := newHanging()
+	r := newHarness(t, func(c *Config) {
+		c.resolver, c.overdue = h, time.Millisecond
+		c.Changed = func(h Health) { told <- h }
+		c.AgentsStarted = c.Changed
+	}, nil)
+	r.awaitStarts()
+	if got := r.Problems(); len(got) != 0 {
+		t.Errorf("before: %q", got)
 	}
-	if err := syscall.Mkfifo(path, 0o666); err != nil {
-		r.t.Fatal(err)
+	const late = " has not ended, and no other can begin: it "
+	// awaitTold waits until the manager is told that there is such a problem, or none.
+	awaitTold := func(want bool) {
+		for h := range told {
+			if strings.Contains(strings.Join(h.Problems, "\n"), late) == want {
+				return
+			}
+		}
 	}
-	r.touch(name)
-}
-
-// awaitReader waits until something reads a fifo. The read waits, too, and finds the end of
-// the file when release is called.
-func (r *harness) awaitReader(name string) (release func()) {
-	r.t.Helper()
-	var f *os.File
-	testutil.Eventually(r.t, name+" is read", func() (ok bool) {
-		var err error
-		f, err = os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		return err == nil
-	})
-	return func() { f.Close() }
+	fifo := filepath.Join(r.dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release := func() {
+		if err := os.WriteFile(fifo, nil, 0); err != nil { // waits for cat
+			t.Error(err)
+		}
+	}
+	for _, tt := range []struct {
+		name, file, text string
+		hangs, release   func()
+		step             string
+	}{
+		{"pmcd.conf", "pmcd.conf", testAgents + "allow far : all;\n", func() { <-h.asked }, func() { close(h.open) }, "reads " + r.dir + "/pmcd.conf"},
+		{"a command in the name space", "pmns", "#shell 'cat " + fifo + "'\n" + testNames, func() {}, release, "reads " + r.dir + "/pmns or runs a command of it (#shell)"},
+	} {
+		r.logs.TakeAll()
+		r.write(tt.file, tt.text)
+		r.Reload()
+		tt.hangs()
+		awaitTold(true)
+		want := late + tt.step + "; mend the file system, "
+		testutil.Eventually(t, tt.name+" is a problem", func() bool {
+			return strings.Contains(strings.Join(r.Problems(), "\n"), want)
+		})
+		if n := len(r.logs.With(late)); n != 1 {
+			t.Errorf("%s: the log has %d lines, want 1", tt.name, n)
+		}
+		n := r.Reloads().Count
+		tt.release()
+		awaitTold(false)
+		if now := r.Problems(); len(now) != 0 || r.Reloads().Count != n+1 {
+			t.Errorf("%s: at the end the problems are %q, and there were %d reloads", tt.name, now, r.Reloads().Count-n)
+		}
+	}
 }
 
 // Reloads that come while there is one are done at once, and each is counted

@@ -74,12 +74,14 @@ func TestRunWithoutNames(t *testing.T) {
 	}
 }
 
-// New ends with its context while pmcd.conf cannot be read.
+// New ends with its context while the read of pmcd.conf waits for a name server.
 func TestReadOfConfEnds(t *testing.T) {
 	r := newHarness(t, nil, nil) // it counts goroutines
 	r.stop()
-	r.fifo("pmcd.conf")
+	r.write("pmcd.conf", testAgents+"allow far : all;\n")
+	h := newHanging()
 	cfg := r.cfg
+	cfg.resolver = h
 	cfg.Listeners = new(Listeners)
 	cfg.Watch = true
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,11 +90,8 @@ func TestReadOfConfEnds(t *testing.T) {
 		_, err := New(ctx, cfg)
 		ended <- err
 	}()
-	f, err := os.OpenFile(cfg.ConfigFile, os.O_WRONLY, 0) // waits until New reads it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() // ends the read, which New does not wait for
+	<-h.asked
+	defer close(h.open) // ends the read, which New does not wait for
 	select {
 	case err := <-ended:
 		t.Fatalf("New has not waited for pmcd.conf: %v", err)

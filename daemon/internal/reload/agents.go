@@ -38,6 +38,7 @@ func (r *Reloader) restartDead(ctx context.Context) {
 		return
 	}
 	r.plain.Info(text+"\n", logtext.Event("agents_restarted"))
+	r.step("starts agents")
 	r.cfg.Agents.Start(ctx, dead)
 	r.cfg.Seqnum.Add(1)
 	r.cfg.Clients.Notify(pdu.StateRestartAgent | added(dead))
@@ -84,7 +85,8 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		}
 	}
 	r.cfg.Routes.Store(old.WithAgents(list))
-	r.applyRules(conf)
+	r.applyRules(ctx, conf) // if ctx has ended, agents end, too
+	r.step("starts and stops agents")
 	var wg sync.WaitGroup
 	for _, a := range stopping {
 		wg.Go(func() { a.DrainAndStop(ctx) })

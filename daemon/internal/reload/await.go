@@ -7,11 +7,12 @@ import (
 
 // await calls f on another goroutine and returns what f returns. If ctx ends first, await
 // returns an error and does not wait for f, because a file system or a name server can
-// take any time to answer. Wait waits for f then.
-func await[T any](ctx context.Context, r *Reloader, f func() T) (v T, err error) {
+// take any time to answer. Wait waits for f then. Step is what f does: see Overdue.
+func await[T any](ctx context.Context, r *Reloader, step string, f func() T) (v T, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, err
 	}
+	r.step(step)
 	done := make(chan struct{})
 	var got T
 	go func() {

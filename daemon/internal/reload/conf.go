@@ -86,10 +86,10 @@ func (r *Reloader) reloadConf(ctx context.Context) error {
 	if r.cfg.Embedded == nil {
 		var err error
 		path, before, opt := r.cfg.ConfigFile, r.conf.version, r.confOptions()
-		if len(r.Problems()) > 0 { // hosts of rules that are left out may have addresses now
+		if len(*r.leftOut.Load()) > 0 { // hosts of rules that are left out may have addresses now
 			before = confVersion{}
 		}
-		if got, err = await(ctx, r, func() confRead { return readConf(ctx, path, before, opt) }); err != nil {
+		if got, err = await(ctx, r, "reads "+path, func() confRead { return readConf(ctx, path, before, opt) }); err != nil {
 			return err
 		}
 		if got.seen.conf.err != "" {
@@ -119,7 +119,7 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 		// C pmcd differs: it does not look up hosts again.
 		if got.conf != nil {
 			r.describeRead(got)
-			r.applyRules(got.conf)
+			r.applyRules(ctx, got.conf)
 		}
 		r.plain.Info("Configuration file '{path}' unchanged", "path", path)
 		r.restartDead(ctx)

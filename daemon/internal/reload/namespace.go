@@ -29,6 +29,11 @@ func (n Namespace) String() string {
 	return n.Path
 }
 
+// step says what a read of the name space waits for.
+func (n Namespace) step() string {
+	return fmt.Sprintf("reads %s or runs a command of it (#shell)", n.Path)
+}
+
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
@@ -87,7 +92,7 @@ func (r *Reloader) LoadNames(ctx context.Context) error {
 		return nil
 	}
 	ns := r.cfg.Namespace
-	got, err := await(ctx, r, func() namesRead { return ns.read(ctx, fileVersion{}) })
+	got, err := await(ctx, r, ns.step(), func() namesRead { return ns.read(ctx, fileVersion{}) })
 	if err != nil {
 		return err
 	}
@@ -116,12 +121,18 @@ func (r *Reloader) takeNames(got namesRead) {
 // ReloadNames loads the name space if its file has changed. If it cannot be loaded, the old
 // one stays in use, and ReloadNames returns an error.
 func (r *Reloader) ReloadNames(ctx context.Context) error {
+	r.begin()
+	defer r.end()
+	return r.reloadNames(ctx)
+}
+
+func (r *Reloader) reloadNames(ctx context.Context) error {
 	if r.cfg.Embedded != nil {
 		return nil
 	}
 	ns := r.cfg.Namespace
 	before := r.names.version
-	got, err := await(ctx, r, func() namesRead {
+	got, err := await(ctx, r, ns.step(), func() namesRead {
 		return runNiced(func() namesRead { return ns.read(ctx, before) })
 	})
 	if err != nil {

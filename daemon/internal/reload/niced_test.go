@@ -25,7 +25,7 @@ func TestRunNiced(t *testing.T) {
 		testutil.Missing(t, "there is no lower priority")
 	}
 	for range 100 {
-		got, err := await(t.Context(), new(Reloader), func() int { return runNiced(func() int { return niceness(0) }) })
+		got, err := await(t.Context(), new(Reloader), "counts", func() int { return runNiced(func() int { return niceness(0) }) })
 		if err != nil || got != own+3 {
 			t.Fatalf("%d, %v, want %d", got, err, own+3)
 		}

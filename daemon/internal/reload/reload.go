@@ -45,6 +45,7 @@ type Config struct {
 	CertRequired  bool              // clients that are not local must have a certificate (-Q)
 	Resolver      pmcdconf.Resolver // may be nil: see pmcdconf.Options
 	Watch         bool              // Watch will be called
+	Overdue       time.Duration     // a reload that takes longer is a problem
 
 	Routes  *atomic.Pointer[routes.Table]  // only the Reloader stores tables
 	TLS     *atomic.Pointer[secure.Server] // nil if TLS is off; only the Reloader stores it
@@ -82,6 +83,7 @@ type Reloader struct {
 	last         atomic.Pointer[Status]
 	leftOut      atomic.Pointer[[]string] // see Problems
 	tlsOff       atomic.Pointer[string]   // see TLSProblem
+	running      atomic.Pointer[running]  // the reload in progress, or nil
 }
 
 // A Status is the number of reloads and the result of the last one.
@@ -117,8 +119,7 @@ func (r *Reloader) Load(ctx context.Context) error {
 		list[i] = r.cfg.Agents.NewAgent(&conf.Agents[i])
 	}
 	r.cfg.Routes.Store(routes.New(list, tree))
-	r.applyRules(conf)
-	return nil
+	return r.applyRules(ctx, conf)
 }
 
 // read reads the configuration for the first time. The names are nil if they are in a
@@ -132,7 +133,7 @@ func (r *Reloader) read(ctx context.Context) (*pmcdconf.Config, *pmnsload.Tree, 
 		watched map[string]fileVersion
 	}
 	path, opt := r.cfg.ConfigFile, r.confOptions()
-	got, err := await(ctx, r, func() (first firstRead) {
+	got, err := await(ctx, r, "reads "+path, func() (first firstRead) {
 		if r.cfg.Watch {
 			first.watched = newWatchList(&r.cfg).versions()
 		}
@@ -152,7 +153,11 @@ func (r *Reloader) read(ctx context.Context) (*pmcdconf.Config, *pmnsload.Tree, 
 
 // LoadLabels reads the context labels for the first time. If ctx ends first, there are
 // none.
-func (r *Reloader) LoadLabels(ctx context.Context) { await(ctx, r, r.cfg.Clients.RefreshLabels) }
+func (r *Reloader) LoadLabels(ctx context.Context) { r.refreshLabels(ctx) }
+
+func (r *Reloader) refreshLabels(ctx context.Context) (changed bool, err error) {
+	return await(ctx, r, "reads the context labels in "+r.cfg.LabelDir, r.cfg.Clients.RefreshLabels)
+}
 
 // Request requests a reload, as SIGHUP does. pmcd.sighups counts the request when the
 // reload is over, even if it has failed. One reload serves all requests that arrive before
@@ -198,18 +203,21 @@ func (r *Reloader) Reload(ctx context.Context) {
 		r.cfg.Reloading()
 	}
 	requested := r.hangups.Load()
+	r.begin()
+	defer r.end()
 	r.cfg.Log.Info("\n\npmcd RESTARTED at {date}\n\n", "date", time.Now().Format(time.ANSIC))
 	r.cfg.Clients.LogClients("Current PMCD clients ...")
 	r.cfg.Clients.ResetViolations()
-	if changed, err := await(ctx, r, r.cfg.Clients.RefreshLabels); err == nil && changed {
+	if changed, err := r.refreshLabels(ctx); err == nil && changed {
 		r.cfg.Clients.Notify(pdu.StateLabelChange)
 	}
 	r.cfg.Clients.CheckHostname(time.Now())
-	err := errors.Join(r.reloadConf(ctx), r.ReloadNames(ctx), r.reloadTLS(ctx))
+	err := errors.Join(r.reloadConf(ctx), r.reloadNames(ctx), r.reloadTLS(ctx))
 	r.cfg.AgentsChanged()
 	if ctx.Err() != nil {
 		return
 	}
+	r.end()
 	r.last.Store(&Status{Last: time.Now(), Err: err})
 	// Scripts wait for this, and then use the agents.
 	r.hangups.Add(-requested)

@@ -1,17 +1,23 @@
 package reload
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// applyRules applies the access rules of conf.
-func (r *Reloader) applyRules(conf *pmcdconf.Config) {
-	r.cfg.Clients.ApplyRules(conf.Access)
+// applyRules applies the access rules of conf. It returns an error if ctx ends before the
+// groups of the clients' users have been looked up.
+func (r *Reloader) applyRules(ctx context.Context, conf *pmcdconf.Config) error {
 	texts := leftOutTexts(conf.LeftOut)
 	r.leftOut.Store(&texts)
+	_, err := await(ctx, r, "looks up the groups of users that are connected", func() (none struct{}) {
+		r.cfg.Clients.ApplyRules(conf.Access)
+		return none
+	})
+	return err
 }
 
 // maxLeftOut is the number of lines about rules that are left out. If no name server
@@ -30,10 +36,13 @@ func leftOutTexts(list pmcdconf.ErrorList) (texts []string) {
 }
 
 // Problems returns lines about access rules of the current configuration that are left
-// out. Any goroutine may call it.
-func (r *Reloader) Problems() []string {
+// out, and about a reload that is overdue. Any goroutine may call it.
+func (r *Reloader) Problems() (texts []string) {
 	if p := r.leftOut.Load(); p != nil {
-		return slices.Clone(*p)
+		texts = slices.Clone(*p)
 	}
-	return nil
+	if late := r.overdue(); late != "" {
+		texts = append(texts, late)
+	}
+	return texts
 }

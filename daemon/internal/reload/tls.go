@@ -20,7 +20,7 @@ type tlsRead struct {
 
 func (r *Reloader) readTLS(ctx context.Context) (tlsRead, error) {
 	path, opt := r.cfg.TLSConf, secure.Options{RequireClientCert: r.cfg.CertRequired}
-	got, err := await(ctx, r, func() (got tlsRead) {
+	got, err := await(ctx, r, "reads "+path+" or a file that it names", func() (got tlsRead) {
 		got.server, got.warnings, got.err = secure.LoadFile(path, opt)
 		return got
 	})
