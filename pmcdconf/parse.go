@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Options select how names in a configuration are resolved and what is read. With
@@ -52,7 +52,7 @@ func Parse(name string, r io.Reader, opt Options) (*Config, error) {
 // Parse, or that a file cannot be opened. In the second case the Config is nil.
 //
 // If ctx ends first, the Config is nil and the error is that of ctx. The reading
-// then goes on alone until it ends: a FIFO or a network file system can take any
+// then goes on alone until it ends: a network file system or a name server can take any
 // time, and neither can be interrupted.
 func ParseFile(ctx context.Context, path string, opt Options) (*Config, error) {
 	type result struct {
@@ -73,13 +73,13 @@ func ParseFile(ctx context.Context, path string, opt Options) (*Config, error) {
 }
 
 func parseFile(path string, opt Options) (*Config, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	// The file is not optional if it exists: its rules may deny something.
-	acc, err := os.Open(path + ".access")
+	acc, err := regular.Open(path + ".access")
 	if err == nil {
 		defer acc.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -312,7 +312,7 @@ func TestHostileTextIsBounded(t *testing.T) {
 		{"macros that make more of a line", "#define A " + many("x") + "\n" + many("A\n"), ErrSize},
 		{"macros that make a long line", "#define A " + many("x") + "\n" + many("A "), ErrLine},
 		{"a long line", strings.Repeat("x", maxLine+1), ErrLine},
-		{"a file that does not end", "#include \"/dev/zero\"\n", ErrLine},
+		{"a file that does not end", "#include \"/dev/zero\"\n", ErrCpp}, // is not opened
 		{"a command that does not end", "#shell 'yes'\n", ErrSize},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -336,16 +336,20 @@ func TestHostileTextIsBounded(t *testing.T) {
 	}
 }
 
-func TestAPipeIsNotOpened(t *testing.T) {
-	// Opening a FIFO would wait for a writer.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	// Opening a FIFO would wait for a writer, and a sparse file has no end.
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
+	file := dir + "/sparse"
+	if err := errors.Join(syscall.Mkfifo(dir+"/pipe", 0o600), os.WriteFile(file, nil, 0o600), os.Truncate(file, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
-	for path, why := range map[string]string{dir + "/pipe": "neither a regular file nor a character device", dir: "is a directory"} {
+	for _, path := range []string{dir + "/pipe", dir, "/dev/zero"} {
 		_, err := Load(path, Options{})
-		if want := fmt.Sprintf("Cannot open %q: %s", path, why); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("Cannot open %q: not a regular file", path); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
+	}
+	if _, err := Load(file, Options{}); !errors.Is(err, ErrLine) {
+		t.Errorf("a sparse file: got %v, want %v", err, ErrLine)
 	}
 }

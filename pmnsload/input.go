@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // maxLine is the longest line in bytes, before and after macros are replaced.
@@ -72,22 +72,13 @@ func (in *input) next() ([]byte, error) {
 
 func (in *input) close() error { return in.rc.Close() }
 
-// openFile opens a regular file or a character device. Reads from other files could
-// block for ever.
+// openFile opens a regular file. It returns no *os.File, so that there is no nil one.
 func openFile(path string) (io.ReadCloser, error) {
-	fi, err := os.Stat(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	switch m := fi.Mode(); {
-	case m.IsDir():
-		err = syscall.EISDIR
-	case !m.IsRegular() && m&fs.ModeCharDevice == 0:
-		err = errors.New("neither a regular file nor a character device")
-	default:
-		return os.Open(path)
-	}
-	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	return f, nil
 }
 
 // A ShellFunc runs the command of a #shell line and returns its output. Close

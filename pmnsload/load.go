@@ -24,8 +24,7 @@ type Options struct {
 	// directory of the first file. For pmcpp(1), $PCP_VAR_DIR/pmns is the last.
 	IncludePath []string
 
-	// Open opens the file and included files. If it is nil, regular files and
-	// character devices can be opened.
+	// Open opens the file and included files. If it is nil, regular files can be opened.
 	Open func(path string) (io.ReadCloser, error)
 
 	// Shell runs the commands of #shell. If it is nil, no command is run: a

@@ -37,16 +37,16 @@ etc:
 pdu:
 pdu/pdutest: pdu
 pdu/pmapi: pdu github.com/xdg-go/scram
-pmcdconf: access pdu
-pmnsload: pdu
+pmcdconf: access pdu pmcdconf/regular
+pmnsload: pdu pmcdconf/regular
 
-# PCP's other files and options. Agents use the first two, so they are small.
+# PCP's other files and options. Agents use the first three, so they are small.
 in pmcdconf
 debugopt:
-pcpconf: ./internal/regular
-hostlabels: ./internal/regular pmcdconf
-tlsconf: ./internal/regular pmcdconf
-internal/regular:
+regular:
+pcpconf: ./regular
+hostlabels: ./regular pmcdconf
+tlsconf: ./regular pmcdconf
 
 # What authors of agents use.
 in agents
@@ -82,9 +82,9 @@ testutil:
 # How an agent comes to life.
 in agents/launch
 child: golang.org/x/sys
-dsohost: ./child
-goplugin: agents
-roothelper: ./child pdu pmcdconf golang.org/x/sys
+dsohost: ./child pmcdconf/regular
+goplugin: agents pmcdconf/regular
+roothelper: ./child pdu pmcdconf pmcdconf/regular golang.org/x/sys
 shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
@@ -94,20 +94,23 @@ internal/inroot: golang.org/x/sys
 internal/metrics: agents/pmda pdu
 internal/sysfile: agents/rawio
 jbd2: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
-kvm: ./internal/sysfile agents agents/pmda agents/serve pdu golang.org/x/sys
+kvm: ./internal/sysfile agents agents/pmda agents/serve pdu pmcdconf/regular golang.org/x/sys
 linux: ./internal/inroot ./internal/metrics ./internal/sysfile
   agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
-  pdu pmcdconf/pcpconf github.com/prometheus/procfs golang.org/x/sys
-mmv: agents agents/internal/mmvformat agents/logtext agents/serve pdu pmcdconf/debugopt pmcdconf/hostlabels
+  pdu pmcdconf/pcpconf pmcdconf/regular github.com/prometheus/procfs golang.org/x/sys
+mmv: agents agents/internal/mmvformat agents/logtext agents/serve
+  pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
-pmcd: agents agents/pmda pdu
-proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve pdu
-root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve pdu golang.org/x/sys
-simple: agents agents/pmda agents/pmda/cache pdu
+pmcd: agents agents/pmda pdu pmcdconf/regular
+proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
+  pdu pmcdconf/regular
+root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve
+  pdu pmcdconf/regular golang.org/x/sys
+simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/regular
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
   pdu pmcdconf pmcdconf/debugopt
 trivial: agents agents/pmda pdu
-txmon: agents agents/pmda pdu golang.org/x/sys
+txmon: agents agents/pmda pdu pmcdconf/regular golang.org/x/sys
 xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 
 # The daemon. Diag formats what it is given; agentset knows no clients.
@@ -117,13 +120,13 @@ conn: agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 logtest: agents/logtext
 reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
-  pdu pmcdconf pmcdconf/hostlabels pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
+  pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 routes: ./agentset pmnsload
-secure: pmcdconf pmcdconf/tlsconf
+secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 gate: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
 session: ./agentset ./conn ./diag ./gate ./routes ./sasl ./secure access agents agents/fairqueue agents/logtext
-  agents/transport pdu pmcdconf/hostlabels pmnsload
+  agents/transport pdu pmcdconf/hostlabels pmcdconf/regular pmnsload
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
 # neither the options (cli) nor the daemon gets what it needs from them.
@@ -138,12 +141,12 @@ cli: ./logging agents/logtext agents/serve/getopt daemon
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
 systemd: ./message daemon golang.org/x/sys
-background: ./cli ./logging ./systemd agents/launch/child golang.org/x/sys
-ctl:
+background: ./cli ./logging ./systemd agents/launch/child pmcdconf/regular golang.org/x/sys
+ctl: pmcdconf/regular
 status: ./cli ./ctl agents/builtin/pmcd daemon
 # Agents.
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
-  agents/logtext agents/serve pmcdconf golang.org/x/sys
+  agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
   agents/builtin/mmv agents/builtin/proc agents/builtin/root agents/builtin/simple agents/builtin/trace
   agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
@@ -151,7 +154,7 @@ open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/buil
   agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport
   agents/transport/container agents/wire pmcdconf
 verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplugin
-  daemon pmcdconf pmcdconf/hostlabels pmnsload
+  daemon pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload
 # For tests.
 booted: ./peer
 peer: agents/testutil golang.org/x/sys pdu/pdutest
@@ -180,18 +183,18 @@ var mayDependOn = map[string][]string{
 	"pdu/pmapi": {
 		"pdu", "github.com/xdg-go/scram", "github.com/xdg-go/stringprep", "golang.org/x/text",
 	},
-	"pmcdconf": {"access", "pdu"},
-	"pmnsload": {"pdu"},
+	"pmcdconf": {"access", "pdu", "pmcdconf/regular"},
+	"pmnsload": {"pdu", "pmcdconf/regular"},
 	"agents":   {"pdu"},
 	"agents/mmv": {
-		"agents/internal/mmvformat", "pdu", "pmcdconf/internal/regular", "pmcdconf/pcpconf",
+		"agents/internal/mmvformat", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 	"agents/pmda":  {"agents", "pdu"},
 	"agents/trace": {"agents/internal/tracepdu"},
 	"agents/serve": {
 		"agents", "agents/fairqueue", "agents/internal/responder", "agents/logfile",
 		"agents/logtext", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu",
-		"pmcdconf/debugopt", "pmcdconf/internal/regular", "pmcdconf/pcpconf",
+		"pmcdconf/debugopt", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 }
 

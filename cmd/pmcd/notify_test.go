@@ -116,7 +116,8 @@ func TestNotifyMainPID(t *testing.T) {
 		t.Run(fmt.Sprintf("started by the manager itself=%v", direct), func(t *testing.T) {
 			p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 			m := pmcdtest.NewManager(t, p.At("notify"))
-			if err := errors.Join(os.Remove(p.At("conf")), syscall.Mkfifo(p.At("conf"), 0o600)); err != nil {
+			p.Write("pmns", "#shell 'cat "+p.At("fifo")+"'\n"+pmcdtest.Read(p.At("pmns")))
+			if err := syscall.Mkfifo(p.At("fifo"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			me := ""
@@ -134,8 +135,8 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			// The process in the background reads it.
-			conf, err := os.OpenFile(p.At("conf"), os.O_WRONLY, 0)
+			// The process in the background reads the name space.
+			names, err := os.OpenFile(p.At("fifo"), os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +147,7 @@ func TestNotifyMainPID(t *testing.T) {
 			if !peer.Until(peer.Hangs, func() bool { return allStopped(launcher) }) {
 				t.Fatal("the launcher does not stop")
 			}
-			fmt.Fprintln(conf, "pmcd 2 dso pmcd_init /none")
-			conf.Close()
+			names.Close()
 			said, err := m.Within(time.Second)
 			if direct == (err != nil) {
 				t.Errorf("while the launcher is there: %q, %v", said, err)

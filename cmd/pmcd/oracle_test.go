@@ -112,7 +112,7 @@ func TestPeerCommandLines(t *testing.T) {
 		{"-D ,", "", 1, 0, "", "empty names are left out"},
 		{"-i localhost", "", 0, 0, "Warning: -i localhost is ignored: an address is numeric, INADDR_ANY or INADDR_LOOPBACK; without another one only the Unix domain socket is served", "more is checked"},
 		{"-p 70000", "", 0, 0, "Warning: port 70000 of -p is ignored: ports are 1 to 65535; without another one only the Unix domain socket is served", "more is checked"},
-		{"-c .", "", 1, 1, "pmcd config[line 1]: Error: read .: is a directory", "only the words"},
+		{"-c .", "", 1, 1, "pmcd verify .: Not a regular file", "only the words"},
 		{"-c empty", "", 0, 1, `Error: No PMDAs found in the configuration file "empty"`, "pmcd does not start with it"},
 		{"-c comment", "", 0, 1, `Error: No PMDAs found in the configuration file "comment"`, "pmcd does not start with it"},
 		{"-n missing", "", 0, 1, `Error: Cannot open "missing": no such file or directory`, "it would keep pmcd from starting"},

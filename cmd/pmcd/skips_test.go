@@ -64,45 +64,17 @@ var maySkip = map[string]map[string]string{
 }
 
 func TestSkips(t *testing.T) {
-	const top = "../.."
 	found := make(map[string]string) // "package function" to the place
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "bin"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go"):
-			return nil
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		pkg, err := filepath.Rel(top, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		for _, decl := range f.Decls {
-			name := "a variable"
-			if fn, ok := decl.(*ast.FuncDecl); ok {
-				name = fn.Name.Name
-			}
-			ast.Inspect(decl, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok {
-					if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
-						found[pkg+" "+name] = set.Position(call.Pos()).String()
-					}
+	eachDecl(t, func(pkg, name string, set *token.FileSet, decl ast.Decl) {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
+					found[pkg+" "+name] = set.Position(call.Pos()).String()
 				}
-				return true
-			})
-		}
-		return nil
+			}
+			return true
+		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for pkg, list := range maySkip {
 		for fn := range list {
 			if found[pkg+" "+fn] == "" {
@@ -113,6 +85,42 @@ func TestSkips(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		t.Errorf("%s: %s has no row in maySkip: use testutil.Missing", found[key], key)
+	}
+}
+
+// eachDecl calls f with each declaration of each Go file of the module, and the name of the
+// function.
+func eachDecl(t *testing.T, f func(pkg, name string, set *token.FileSet, decl ast.Decl)) {
+	const top = "../.."
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg, err := filepath.Rel(top, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			name := "a variable"
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				name = fn.Name.Name
+			}
+			f(pkg, name, set, decl)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmcdconf/internal/regular"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Conf is the content of labels.conf(5).

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmcdconf/internal/regular"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A Label is a label of this host, from a label file (pmLookupLabels(3)).
@@ -111,7 +110,7 @@ func bounded(set map[string]Label, warn func(error)) (list []Label) {
 }
 
 func loadDir(set map[string]Label, size *Size, dir string, optional bool, warn func(error)) error {
-	entries, err := os.ReadDir(dir) // sorted
+	entries, err := regular.ReadDir(dir) // sorted
 	if err != nil {
 		return err
 	}

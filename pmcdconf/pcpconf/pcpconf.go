@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gopcp/pmcd/pmcdconf/internal/regular"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // maxFile is the largest pcp.conf in bytes. It bounds time and memory.

@@ -11,11 +11,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmcdconf/internal/regular"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // DefaultPath is the path of tls.conf if PCP_TLSCONF_PATH is not set.
@@ -76,9 +75,6 @@ type field struct {
 // Load reads tls.conf. If there is no such file, the error is fs.ErrNotExist. Only a
 // regular file is read, so that Load does not block; the null device is an empty file.
 func Load(path string) (*Conf, pmcdconf.ErrorList, error) {
-	if path == os.DevNull {
-		return &Conf{Path: path}, nil, nil
-	}
 	text, err := regular.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, nil, err

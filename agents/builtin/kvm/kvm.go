@@ -28,7 +28,11 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
+
+// maxConf is the largest size of kvm.conf, in bytes.
+const maxConf = 64 << 10
 
 // Options configure an agent. The zero value is for this host.
 type Options struct {
@@ -90,7 +94,7 @@ func newHost(domain int, o Options) *host {
 		}
 		o.Conf = filepath.Join(dir, "kvm", "kvm.conf")
 	}
-	b, err := os.ReadFile(o.Conf)
+	b, err := regular.ReadFile(o.Conf, maxConf)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			h.log.Warn("{agent}: using default settings, because kvm.conf cannot be read: {error}", "error", err)

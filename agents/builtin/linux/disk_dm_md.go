@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Instances of device mapper and software RAID devices have the names that admins
@@ -53,7 +55,7 @@ func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
 // dirNames returns the names in a directory, in the order of the kernel, or nil if
 // the directory cannot be read.
 func dirNames(dir string) []string {
-	f, err := os.Open(dir)
+	f, err := regular.OpenDir(dir)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // defaultNotPhysical matches interfaces whose packets other interfaces count, too.
@@ -43,6 +44,9 @@ func (n *interfaces) readConf() bool {
 	return true
 }
 
+// maxInterfacesConf is the largest size of interfaces.conf, in bytes.
+const maxInterfacesConf = 64 << 10
+
 // loadConf reads interfaces.conf: a regular expression of regex(7), with blanks and
 // comments. If there is no file, or no expression in it, it returns the default. If
 // the expression is not valid, it returns the default and an error; if the file
@@ -56,7 +60,7 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 			return nil, err
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "linux", "interfaces.conf"))
+	b, err := regular.ReadFile(filepath.Join(dir, "linux", "interfaces.conf"), maxInterfacesConf)
 	if errors.Is(err, fs.ErrNotExist) {
 		return byDefault, nil
 	}

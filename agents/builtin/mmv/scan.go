@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // rescan reads the directory and the files in it that have changed. If it returns an
@@ -97,7 +97,7 @@ func (a *agent) rescan(ctx context.Context) error {
 
 // readNames returns the names in a directory in their order, without hidden ones.
 func readNames(dir string) ([]string, error) {
-	d, err := os.Open(dir)
+	d, err := regular.OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Other users may be able to write to the directories of PCP, so their contents are
@@ -133,7 +134,7 @@ func (a *Agent) pidFiles(ctx context.Context, dir string) (list []pdu.Inst, err 
 
 // fileNames returns the names of at most maxPIDFiles files in dir.
 func fileNames(dir string) []string {
-	d, err := os.Open(dir)
+	d, err := regular.OpenDir(dir)
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A zone is the time zone of the host. It follows changes of the file. The
@@ -53,11 +55,10 @@ func newZone(path, dir string) *zone {
 // searchZone returns the name of the first file below dir with the same contents as
 // the one at path, or "".
 func searchZone(path, dir string) string {
-	info, err := os.Stat(path)
-	if err != nil || dir == "" || !info.Mode().IsRegular() || info.Size() > maxZoneFile {
+	if dir == "" {
 		return ""
 	}
-	want, err := os.ReadFile(path)
+	want, err := regular.ReadFile(path, maxZoneFile)
 	if err != nil {
 		return ""
 	}
@@ -103,11 +104,9 @@ func (z *zone) location() *time.Location {
 		return f.loc
 	}
 	f := &zoneFile{time.UTC, info}
-	if info.Mode().IsRegular() && info.Size() <= maxZoneFile {
-		if b, err := os.ReadFile(z.path); err == nil {
-			if loc, err := time.LoadLocationFromTZData("", b); err == nil {
-				f.loc = loc
-			}
+	if b, err := regular.ReadFile(z.path, maxZoneFile); err == nil {
+		if loc, err := time.LoadLocationFromTZData("", b); err == nil {
+			f.loc = loc
 		}
 	}
 	z.last.Store(f)

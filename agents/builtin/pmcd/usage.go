@@ -2,7 +2,6 @@ package pmcd
 
 import (
 	"context"
-	"os"
 	"runtime/metrics"
 	"strconv"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // cpuMetrics is cluster 7.
@@ -111,7 +111,7 @@ func openFDs(f *fetch) uint32 {
 }
 
 func (f *fetch) countFiles(dir string) (n int) {
-	d, err := os.Open(dir)
+	d, err := regular.OpenDir(dir)
 	if err != nil {
 		return 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // accessRules are the contents of the file access.conf (pmdaproc(1)). A client
@@ -20,6 +21,9 @@ type accessRules struct {
 	mapped  bool
 }
 
+// maxAccess is the largest size of access.conf, in bytes.
+const maxAccess = 1 << 20
+
 func readAccess(o Options) accessRules {
 	path := o.AccessConf
 	if path == "" {
@@ -29,7 +33,7 @@ func readAccess(o Options) accessRules {
 		}
 		path = filepath.Join(dir, "proc", "access.conf")
 	}
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path, maxAccess)
 	if err != nil {
 		if !os.IsNotExist(err) {
 			o.Log.Warn("{agent}: access.conf cannot be read and is ignored: {error}", "error", err)

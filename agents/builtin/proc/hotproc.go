@@ -3,7 +3,6 @@ package proc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // hotprocs are the metrics below hotproc: those of proc, for the processes that
@@ -52,12 +52,10 @@ func (s *hotprocs) loadConf() {
 	var b []byte
 	switch {
 	case err != nil:
-	case !st.Mode().IsRegular() || st.Size() > maxPredicate:
-		err = fmt.Errorf("not a regular file of at most %d bytes", maxPredicate)
 	case st.Mode()&0o002 != 0:
 		err = errors.New("writable by all users")
 	default:
-		b, err = os.ReadFile(path)
+		b, err = regular.ReadFile(path, maxPredicate)
 	}
 	if err == nil {
 		err = s.setPredicate(string(b))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/inroot"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // hostName returns the result of gethostname(2) in a container whose first process is
@@ -99,7 +100,7 @@ func readInRoot(root, path string, limit int64) ([]byte, error) {
 	if syscall.Stat("/"+path, &ours) == nil && ours.Dev == st.Dev && ours.Ino == st.Ino {
 		return nil, fs.ErrExist
 	}
-	return readFile(fmt.Sprintf("/proc/self/fd/%d", fd), limit)
+	return regular.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd), limit)
 }
 
 // errnoOf returns the error number of err for a message of the socket.

@@ -1,13 +1,13 @@
 package root
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Limits of files, in bytes.
@@ -17,40 +17,13 @@ const (
 	maxSmall  = 64 << 10 // files with one value, or one value a line
 )
 
-var errTooLong = errors.New("the file is too long")
-
-// readFile returns the contents of a regular file of at most limit bytes. It does not
-// wait for the writer of a FIFO.
-func readFile(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", f.Name())
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s: %w", f.Name(), errTooLong)
-	}
-	return b, err
-}
-
 // readHead returns the first limit bytes of a regular file; none if it cannot be read.
 func readHead(path string, limit int64) []byte {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil
-	}
 	b, _ := io.ReadAll(io.LimitReader(f, limit))
 	return b
 }
@@ -58,7 +31,7 @@ func readHead(path string, limit int64) []byte {
 // readNames returns the names in a directory, at most limit, without those that begin
 // with a dot. It returns none if the directory cannot be read.
 func readNames(dir string, limit int) []fs.DirEntry {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	f, err := regular.OpenDir(dir)
 	if err != nil {
 		return nil
 	}
@@ -99,7 +72,7 @@ func parse[T any](p *files, path string, limit int64, f func(b []byte) (T, error
 		old.used = true
 		return old.value.(T), old.err
 	}
-	b, err := readFile(path, limit)
+	b, err := regular.ReadFile(path, limit)
 	var value T
 	if err == nil {
 		if value, err = f(b); err != nil {

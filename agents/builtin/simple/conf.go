@@ -1,7 +1,6 @@
 package simple
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A field returns the value of an instance of simple.now at a time, in local time.
@@ -34,7 +34,7 @@ type conf struct {
 	mtime     time.Time    // of the file that was read; zero if it could not be read
 	lastError string       // why it could not be read, to log each error once
 
-	open func(path string) (*os.File, error) // os.Open, which tests replace
+	open func(path string) (*os.File, error) // regular.Open, which tests replace
 }
 
 func newConf(domain int, log *slog.Logger) *conf {
@@ -46,19 +46,14 @@ func newConf(domain int, log *slog.Logger) *conf {
 		path:      filepath.Join(dir, "simple", "simple.conf"),
 		log:       log.With("agent", "simple", "domain", domain),
 		instances: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
-		open:      os.Open,
+		open:      regular.Open,
 	}
 }
-
-var errNotRegular = errors.New("not a regular file")
 
 // readIfChanged reads the file if its time is not that of the file that was read
 // last.
 func (c *conf) readIfChanged() {
 	st, err := os.Stat(c.path)
-	if err == nil && !st.Mode().IsRegular() { // the open of a FIFO would block
-		err = &os.PathError{Op: "open", Path: c.path, Err: errNotRegular}
-	}
 	if err != nil {
 		c.fail(err)
 		return

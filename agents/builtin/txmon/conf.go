@@ -1,13 +1,12 @@
 package txmon
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // maxConf is the largest size of txmon.conf, in bytes.
@@ -20,20 +19,9 @@ func loadTypes() ([]string, error) {
 		dir = "/var/lib/pcp/pmdas"
 	}
 	path := filepath.Join(dir, "txmon", "txmon.conf")
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK the open of a FIFO blocks
+	text, err := regular.ReadFile(path, maxConf)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxConf+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxConf {
-		return nil, fmt.Errorf("%s is over %d bytes", path, maxConf)
 	}
 	types := parseTypes(string(text))
 	if len(types) == 0 {

@@ -152,7 +152,7 @@ func TestTypes(t *testing.T) {
 		{"a#b", "[a#b]", ""},
 		{"", "[]", "no transaction types specified"},
 		{"# nothing\n", "[]", "no transaction types specified"},
-		{strings.Repeat("x ", 33<<10), "[]", "over 65536 bytes"},
+		{strings.Repeat("x ", 33<<10), "[]", "more than 65536 bytes"},
 	} {
 		if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A DSO is the agent of a dso line in pmcd.conf.
@@ -38,14 +39,19 @@ type DSO struct {
 // fs.ErrNotExist if there is no file. Check does not find what only the dynamic
 // linker can find, such as missing libraries.
 func Check(path string) error {
-	fi, err := os.Stat(path) // open would block on a FIFO
+	fi, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("cannot find the DSO: %w", err)
 	}
 	if !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a shared object but %s", path, kindOf(fi.Mode()))
 	}
-	f, err := elf.Open(path)
+	file, err := regular.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the DSO: %w", err)
+	}
+	defer file.Close()
+	f, err := elf.NewFile(file)
 	switch {
 	case errors.As(err, new(*elf.FormatError)):
 		return fmt.Errorf("%s is not a shared object: not an ELF file", path)
@@ -54,7 +60,6 @@ func Check(path string) error {
 	case err != nil:
 		return fmt.Errorf("cannot read the DSO: %w", err)
 	}
-	defer f.Close()
 	if f.Type != elf.ET_DYN {
 		return fmt.Errorf("%s is not a shared object: its ELF type is %v", path, f.Type)
 	}

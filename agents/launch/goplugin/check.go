@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // ErrNotPlugin is wrapped by errors about files that are not Go plugins, such as
@@ -23,10 +25,10 @@ var ErrNotPlugin = errors.New("not a Go plugin")
 func Check(path string) error {
 	if fi, err := os.Stat(path); err != nil {
 		return err
-	} else if !fi.Mode().IsRegular() { // reading it could block
+	} else if !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is %w: not a file", path, ErrNotPlugin)
 	}
-	theirs, err := buildinfo.ReadFile(path)
+	theirs, err := buildOf(path)
 	var open *fs.PathError
 	switch {
 	case errors.As(err, &open):
@@ -42,6 +44,16 @@ func Check(path string) error {
 		return errors.New("pmcd has no build information")
 	}
 	return compare(path, theirs, ours)
+}
+
+// buildOf returns the build information in a file.
+func buildOf(path string) (*debug.BuildInfo, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return buildinfo.Read(f)
 }
 
 // compare returns an error if the builds of a plugin and of pmcd differ in a
@@ -88,7 +100,7 @@ func explain(path string, err error) error {
 		return err
 	}
 	pkg, _, _ = strings.Cut(pkg, " ")
-	if theirs, err2 := buildinfo.ReadFile(path); err2 == nil {
+	if theirs, err2 := buildOf(path); err2 == nil {
 		if ours, ok := debug.ReadBuildInfo(); ok {
 			return fmt.Errorf("%w: the plugin has it from %s, pmcd from %s; see docs/plugins.md",
 				err, origin(theirs, pkg), origin(ours, pkg))

@@ -3,9 +3,9 @@ package roothelper
 import (
 	"cmp"
 	"fmt"
-	"os"
 
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // lookup returns the agent of a domain if its line has the digest. If it does not,
@@ -61,7 +61,7 @@ func hasDigest(a *pmcdconf.Agent, d [32]byte) bool { return a != nil && digest(a
 func (s *server) readConfig() (map[int]*pmcdconf.Agent, error) {
 	list := s.cfg.Embedded
 	if s.cfg.ConfigFile != "" {
-		f, err := os.Open(s.cfg.ConfigFile)
+		f, err := regular.Open(s.cfg.ConfigFile)
 		if err != nil {
 			return nil, err
 		}

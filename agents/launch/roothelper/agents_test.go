@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -81,6 +82,16 @@ func TestReadUntrusted(t *testing.T) {
 	}
 	if a, _, err := s.lookup(1, digest(s.agents[1])); err != nil || a.Name != "good" {
 		t.Errorf("got %v, %v", a, err)
+	}
+}
+
+// The helper does not wait for the writer of a FIFO in the place of the file.
+func TestConfigIsFIFO(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "pmcd.conf")
+	must(t, syscall.Mkfifo(conf, 0o600))
+	s := &server{cfg: Config{ConfigFile: conf, owner: testOwner, TrustAll: true}}
+	if _, err := s.readConfig(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("got %v", err)
 	}
 }
 

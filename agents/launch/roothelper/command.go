@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // CheckConfig returns an [*Untrusted] if a user other than root can change the
@@ -173,7 +174,7 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 // file. A file that cannot be read is not trusted, since its interpreter is not
 // known.
 func shebang(path string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // not about the file: the start is tried again later

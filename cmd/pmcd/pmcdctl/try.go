@@ -22,6 +22,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -80,7 +81,7 @@ func (c *checker) taken(a *pmcdconf.Agent) string {
 
 // endOf returns the last lines of a file, if there is one.
 func endOf(path string) []string {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A file changes in several steps: it is truncated and written, or another file gets its
@@ -96,7 +98,7 @@ func newWatchList(cfg *Config) watchList {
 func (l watchList) versions() map[string]fileVersion {
 	files := slices.Clone(l.files)
 	for _, dir := range l.dirs {
-		entries, _ := os.ReadDir(dir) // none if it does not exist
+		entries, _ := regular.ReadDir(dir) // none if it does not exist
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".") {
 				files = append(files, filepath.Join(dir, e.Name()))

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 	"github.com/gopcp/pmcd/pmcdconf/tlsconf"
 )
 
@@ -101,7 +102,7 @@ func (l *loader) caFile(p *caPool, path string, v tlsconf.Value) error {
 // caDir adds the certificates of a directory. As in C pmcd, a directory that cannot be read
 // is not an error.
 func (l *loader) caDir(p *caPool, v tlsconf.Value) {
-	entries, err := os.ReadDir(v.Text)
+	entries, err := regular.ReadDir(v.Text)
 	if err != nil {
 		l.warn(v, fmt.Errorf("no authority of tls-ca-cert-dir is used: %w", err))
 		return

@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A hostLabel is a context label and the file that it is from, "" for pmcd's own.
@@ -76,10 +76,13 @@ func domainName() string {
 	return "localdomain"
 }
 
+// maxMachineID is the largest size of /etc/machine-id, in bytes.
+const maxMachineID = 4 << 10
+
 // machineID reads the id of this machine, and labels.conf. It returns the name of the label,
 // and its value: the id itself or, if labels.conf says so, a hash of it.
 func (h *hostLabels) machineID() (name, id string) {
-	b, err := os.ReadFile("/etc/machine-id")
+	b, err := regular.ReadFile("/etc/machine-id", maxMachineID)
 	id = strings.TrimSpace(string(b))
 	if err != nil || id == "" {
 		id = "localmachine"

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // ReportFailure reports why pmcd has not started to the launcher, and in the file of -x
@@ -34,7 +35,7 @@ func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
 		fmt.Fprintln(f, why)
 		return
 	}
-	log, err := os.Open(out.Path)
+	log, err := regular.Open(out.Path)
 	if err != nil {
 		fmt.Fprintln(f, why)
 		return

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // WritePIDFile writes the process id and nothing else: scripts compare the content with
@@ -35,7 +37,7 @@ func WritePIDFile(path string) error {
 // removes the file when it stops pmcd. If only root can write to the directory, the
 // file stays and the log has a warning.
 func RemovePIDFile(path string, log *slog.Logger) {
-	if text, err := os.ReadFile(path); err != nil || string(text) != strconv.Itoa(os.Getpid()) {
+	if text, err := regular.ReadFile(path, 32); err != nil || string(text) != strconv.Itoa(os.Getpid()) {
 		return
 	}
 	if err := os.Remove(path); err != nil {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // Path returns the path of the socket on which a pmcd serves its Report. The argument
@@ -74,7 +76,7 @@ func Listen(path string) (*Server, error) {
 // socket there. It waits for the lock for a second at most, and then calls f without
 // it: any user that can read a directory can lock it.
 func locked(dir string, f func() error) error {
-	if d, err := os.Open(dir); err == nil {
+	if d, err := regular.OpenDir(dir); err == nil {
 		defer d.Close()
 		end := time.Now().Add(time.Second)
 		for syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK && time.Now().Before(end) {

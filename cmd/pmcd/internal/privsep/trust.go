@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // trustVar is the variable with which every agent is started with root's rights, as
@@ -50,21 +50,18 @@ func trustAgents(files []string, getenv func(string) string) (trust bool, proble
 	return false, nil
 }
 
+// maxEnvFile is the largest size of such a file, in bytes.
+const maxEnvFile = 1 << 20
+
 // variable returns the value of a variable in a file of NAME=VALUE lines, "" if it
 // is not set.
 func variable(path, name string) (value string, err error) {
-	fi, err := os.Stat(path) // open would block on a FIFO
-	if err != nil || !fi.Mode().IsRegular() {
-		return "", err
-	}
-	f, err := os.Open(path)
+	text, err := regular.ReadFile(path, maxEnvFile)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		line := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "))
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export "))
 		if v, ok := strings.CutPrefix(line, name+"="); ok {
 			v, _, _ = strings.Cut(v, "#")
 			v = strings.TrimSpace(v)
@@ -74,7 +71,7 @@ func variable(path, name string) (value string, err error) {
 			value = v
 		}
 	}
-	return value, lines.Err()
+	return value, nil
 }
 
 // A TrustCheck finds out with which rights the agents of a configuration run.

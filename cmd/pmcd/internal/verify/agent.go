@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // agent returns why an agent cannot be started, or reached, as far as files can
@@ -73,7 +74,7 @@ func checkProgram(name string) error {
 	case err != nil:
 		return fmt.Errorf("cannot run %s: %s", name, cause(err))
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil // what may be run need not be readable
 	}
@@ -153,11 +154,15 @@ func (v *verifier) dso(a *pmcdconf.Agent) error {
 // functions returns the names of the functions that a shared object defines; of
 // a Go plugin those of its package main, which is the one that has a main.
 func functions(path string, plugin bool) (map[string]bool, error) {
-	f, err := elf.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer file.Close()
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return nil, err
+	}
 	symbols, err := f.DynamicSymbols()
 	if err != nil {
 		return nil, err
