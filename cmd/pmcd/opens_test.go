@@ -21,7 +21,7 @@ var mayOpen = map[string]map[string]string{
 		"open": "descriptors that stay open, of files without a size",
 	},
 	"agents/builtin/internal/inroot": {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file"},
-	"agents/builtin/linux":           {"begin": "O_PATH has no effect on the file"},
+	"agents/builtin/linux":           {"begin": "O_PATH has no effect on the file", "statfs": "O_PATH has no effect on the file"},
 	"agents/builtin/mmv":             {"open": "the descriptor is for pread, and a scan looks at thousands of files"},
 	"agents/builtin/pmcd":            {"readSmall": "follows no link, since others can write to the directory"},
 	"agents/builtin/proc": {

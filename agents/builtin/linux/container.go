@@ -84,7 +84,7 @@ func (c *container) end() {
 }
 
 // openPath opens a path in the container with O_PATH. The result has the
-// descriptor and the data of the file system.
+// descriptor, the data of the file system, and the mount.
 func (c *container) openPath(path string, flags int) (*callResult, error) {
 	root, err := c.root.SyscallConn()
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *container) openPath(path string, flags int) (*callResult, error) {
 		if err != nil {
 			return err
 		}
-		return syscall.Fstatfs(r.fd, &r.statfs)
+		return r.inspect()
 	})
 }
 

@@ -61,7 +61,7 @@ func composedHost(t *testing.T) string {
 	if err := os.WriteFile(secret, []byte("of the host\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return pmdatest.Tree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/loadavg":                          "0.25 0.5 1.0 2/300 4711\n",
 		"proc/slabinfo":                         "slabinfo - version: 2.1\n# name\nkmalloc-8 1 2 8 512 1 : tunables 0 0 0 : slabdata 1 1 0\n",
 		"proc/net/dev":                          "Inter-|\n face |\n  eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n",
@@ -91,6 +91,8 @@ func composedHost(t *testing.T) string {
 		"proc/78/net/dev":                       "Inter-|\n face |\n  eth0: 78 8 0 0 0 0 0 0 88 8 0 0 0 0 0 0\n",
 		"crate/":                                "",
 	})
+	writeMountinfo(t, root, "proc/77", root)
+	return root
 }
 
 // A client of a container gets the networks, file systems and host name of the

@@ -22,15 +22,16 @@ import (
 // mount name space of its own (ProtectSystem= and others of systemd.exec(5)):
 // there, some file systems are read-only that are writable on the host, for
 // instance. With another Options.Root it reads the mounts of process 1 in that
-// tree, and looks for the file systems in the tree.
+// tree, and looks for the file systems in the tree. If the mounts are not those of
+// this process, only the file systems that reachedMounts finds have values.
 //
 // C differs: with LINUX_STATSPATH it reads /proc/self/mounts of that tree, but
 // looks for the file systems on this host.
 type filesystems struct {
 	h       *host
 	file    *sysfile.File
-	text    []byte // of the last refresh
-	own     bool   // file is that of this process
+	text    []byte         // of the last refresh
+	reached *reachedMounts // nil if file is that of this process
 	devices *instances[filesystem]
 	tmpfs   *instances[filesystem]
 	source  *pmda.Source
@@ -39,27 +40,31 @@ type filesystems struct {
 }
 
 type filesystem struct {
+	device     string // as in the file
 	typ        string // ext4
 	mount      string // mount point as in the file
 	path       string // mount point, for statfs(2)
 	readonly   bool
 	stat       syscall.Statfs_t
-	err        error // of statfs(2)
+	valid      bool  // stat has values
+	err        error // if it has none, for the client
 	statfsDone bool  // statfs(2) was called in this fetch
 	inMemory   bool  // statfs(2) does not wait
-	h          *host
+	f          *filesystems
 }
 
 func newFilesystems(h *host) *filesystems {
-	mounts := "proc/self/mounts"
+	process := "proc/self"
 	switch {
 	case h.container != nil:
-		mounts = h.container.proc + "/mounts"
+		process = h.container.proc
 	case h.Root != "/" || hasCopiedMounts(readMountinfo("self"), readMountinfo("1")):
-		mounts = "proc/1/mounts"
+		process = "proc/1"
 	}
-	f := &filesystems{h: h, file: h.file(mounts), devices: newInstances[filesystem](h, indomFilesys), tmpfs: newUnsavedInstances[filesystem](h, indomTmpfs), uuids: uuids{h: h}}
-	f.own = mounts == "proc/self/mounts" && h.Root == "/" && h.container == nil
+	f := &filesystems{h: h, file: h.file(process + "/mounts"), devices: newInstances[filesystem](h, indomFilesys), tmpfs: newUnsavedInstances[filesystem](h, indomTmpfs), uuids: uuids{h: h}}
+	if process != "proc/self" {
+		f.reached = newReachedMounts(h, process)
+	}
 	f.source, f.always = &pmda.Source{Read: f.read}, &pmda.Source{Read: f.readFile}
 	return f
 }
@@ -97,8 +102,7 @@ func rootMount(mountinfo []byte) (root []string) {
 // options, since the last time. The kernel needs 70 us to write the text of 30 mounts.
 func (f *filesystems) read(ctx context.Context, r *pmda.Request) error {
 	if f.text != nil && f.file.Unchanged() && !f.devices.fileDue() {
-		f.expire(f.devices)
-		f.expire(f.tmpfs)
+		f.expire()
 		return nil
 	}
 	return f.readFile(ctx, r)
@@ -110,12 +114,12 @@ func (f *filesystems) readFile(context.Context, *pmda.Request) error {
 	b, err := f.file.Read()
 	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.fileDue() {
 		// The mounts are the same. Links need not be resolved again.
-		f.expire(f.devices)
-		f.expire(f.tmpfs)
+		f.expire()
 		return err
 	}
 	f.text = append(f.text[:0], b...)
 	f.parse(b)
+	f.expire()
 	if cerr := f.h.checkpoint(); cerr != nil {
 		f.text = nil // instances may be missing
 		return cerr
@@ -124,9 +128,14 @@ func (f *filesystems) readFile(context.Context, *pmda.Request) error {
 }
 
 // expire makes the next fetch call statfs(2) again.
-func (f *filesystems) expire(s *instances[filesystem]) {
-	for _, i := range s.byName {
-		i.data.statfsDone = false
+func (f *filesystems) expire() {
+	for _, s := range []*instances[filesystem]{f.devices, f.tmpfs} {
+		for _, i := range s.byName {
+			i.data.statfsDone = false
+		}
+	}
+	if f.reached != nil {
+		f.reached.read = false
 	}
 }
 
@@ -139,39 +148,34 @@ func statfsValue(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 		d := v.Data().(*filesystem)
 		if !d.statfsDone {
 			d.statfsDone = true
-			if d.inMemory {
-				d.err = rawio.Statfs(d.path, &d.stat)
-			} else {
-				d.err = d.h.statfs(d.path, &d.stat)
-			}
+			d.valid, d.err = d.f.statfs(d)
 		}
-		switch d.err {
-		case nil:
-		case pdu.ErrnoAgain:
-			return d.err
-		default:
-			return pdu.ErrnoInst
+		if d.valid {
+			f(v, &d.stat)
 		}
-		f(v, &d.stat)
-		return nil
+		return d.err
 	}
 }
 
-// statfs calls statfs(2) by the guard, because it may block.
-func (h *host) statfs(path string, st *syscall.Statfs_t) error {
-	var r *callResult
-	var err error
-	if h.container != nil {
-		if r, err = h.container.openPath(path, 0); err == nil {
-			r.close()
+// statfs calls statfs(2) for d, by the guard if it may block, and reports whether d has
+// values.
+func (f *filesystems) statfs(d *filesystem) (valid bool, err error) {
+	switch {
+	case f.reached != nil:
+		return f.reached.statfs(d)
+	case d.inMemory:
+		err = rawio.Statfs(d.path, &d.stat)
+	default:
+		var r *callResult
+		r, err = f.h.guard.call(d.path, func(r *callResult) error { return syscall.Statfs(d.path, &r.statfs) })
+		if err == nil {
+			d.stat = r.statfs
 		}
-	} else {
-		r, err = h.guard.call(path, func(r *callResult) error { return syscall.Statfs(path, &r.statfs) })
 	}
-	if err == nil {
-		*st = r.statfs
+	if err != nil && err != pdu.ErrnoAgain {
+		err = pdu.ErrnoInst
 	}
-	return err
+	return err == nil, err
 }
 
 // statfsKiB returns a FetchFunc for a number of blocks, converted to KiB.

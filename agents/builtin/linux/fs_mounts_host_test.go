@@ -32,7 +32,7 @@ func TestMountsChange(t *testing.T) {
 	}
 	f := newFilesystems(newHost(60, Options{}))
 	// Not those of process 1, of which this process has a copy.
-	f.file, f.own = f.h.file("proc/self/mounts"), true
+	f.file, f.reached = f.h.file("proc/self/mounts"), nil
 	find := func(s *pmda.Source) (found *filesystem) {
 		t.Helper()
 		if err := s.Read(t.Context(), nil); err != nil {
@@ -73,7 +73,7 @@ func TestMountsChange(t *testing.T) {
 // not for one that is asked on the way to the mount point.
 func TestStatfsInMemory(t *testing.T) {
 	f := newFilesystems(newHost(60, Options{}))
-	f.own = true
+	f.reached = nil
 	f.parse([]byte("/dev/a / ext4 rw 0 0\n" +
 		"tmpfs /run tmpfs rw 0 0\n" +
 		"/dev/b /b xfs rw 0 0\n" +
@@ -102,7 +102,7 @@ func TestStatfsInMemory(t *testing.T) {
 		t.Errorf("%d file systems, want %d", n, len(want))
 	}
 	// The mount points of another process may be other directories in this one.
-	f.own = false
+	f.reached = newReachedMounts(f.h, "proc/1")
 	f.parse(append(f.text, "/dev/a / ext4 rw 0 0\n"...))
 	if i := f.devices.byName["/dev/a"]; i.data.inMemory {
 		t.Error("mounts of another process: statfs(2) is taken not to wait")

@@ -40,13 +40,14 @@ func (f *filesystems) parse(b []byte) {
 		}
 		if d := instances.add([]byte(name)); d != nil {
 			*d = filesystem{
+				device:   string(device),
 				typ:      string(typ),
 				mount:    string(mount),
 				path:     hostPath(path.Clean("/" + unescape(mount))),
-				h:        f.h,
+				f:        f,
 				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
 			}
-			d.inMemory = f.own && statfsInMemory(d.typ) && !slices.ContainsFunc(waits, func(dir string) bool { return isBelow(d.path, dir) })
+			d.inMemory = f.reached == nil && statfsInMemory(d.typ) && !slices.ContainsFunc(waits, func(dir string) bool { return isBelow(d.path, dir) })
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // All file systems of this test are the one that has the tree.
@@ -36,6 +35,7 @@ func TestFilesystems(t *testing.T) {
 		"dev/mapper/vg0-home":    "-> ../dm-0",
 		"data/":                  "", "home/": "", "run/": "", "with blank\\/": "",
 	})
+	writeMountinfo(t, root, "proc/1", root)
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(root, &st); err != nil {
 		t.Fatal(err)
@@ -63,12 +63,12 @@ func TestFilesystems(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "run")); err != nil {
 		t.Fatal(err)
 	}
-	r.Want(map[string]string{"tmpfs.capacity": pdu.ErrnoInst.Error()})
+	r.Want(map[string]string{"tmpfs.capacity": ""})
 	pmdatest.WriteFile(t, root, "proc/1/mounts", "tmpfs /run/lock tmpfs rw 0 0\n/dev/vdd / vfat rw 0 0\n")
 	if got := ids(r.Instances(indomFilesys)); got != "3=/dev/vdd" {
 		t.Errorf("instances are %q", got)
 	}
-	r.Want(map[string]string{"filesys.mountdir": "/dev/vdd=/", "tmpfs.used": pdu.ErrnoInst.Error()})
+	r.Want(map[string]string{"filesys.mountdir": "/dev/vdd=/", "tmpfs.used": ""})
 	pmdatest.WriteFile(t, root, "proc/1/mounts", "")
 	r.Want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
 }
@@ -184,6 +184,7 @@ func TestFilesystemIDsReadLater(t *testing.T) {
 // A file system without blocks, such as /proc, is not full.
 func TestFullWithoutBlocks(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vdz /zero ext4 rw 0 0\ntmpfs /zero tmpfs rw 0 0\n", "zero": "-> /proc"})
+	writeMountinfo(t, root, "proc/1", "/proc")
 	newHarness(t, Options{Root: root}).Want(map[string]string{
 		"filesys.capacity": "/dev/vdz=0", "filesys.full": "/dev/vdz=0", "tmpfs.full": "/zero=0",
 	})

@@ -41,6 +41,7 @@ func (g *timeoutGuard) begin() { g.remaining = g.timeout }
 type callResult struct {
 	fd     int // -1, or open if there is no error
 	statfs syscall.Statfs_t
+	mount  uint64 // see mountID
 }
 
 // call calls f, which sets the result, in a goroutine. The error is PM_ERR_AGAIN if

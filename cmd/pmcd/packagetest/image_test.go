@@ -38,12 +38,13 @@ func testImage(t *testing.T, bin string) {
 		t.Fatal(err)
 	}
 	command(t, ".", "sh", filepath.Join(source, "root.sh"), bin, filepath.Join(dir, "root"))
-	t.Run("name spaces", func(t *testing.T) { runImage(t, dir, spacesScript) })
+	t.Run("name spaces", func(t *testing.T) { runImage(t, dir, spacesScript, false) })
+	t.Run("name spaces with / of the host", func(t *testing.T) { runImage(t, dir, spacesWithRootScript, true) })
 	if os.Getenv("PMCD_LONG") != "" {
 		t.Run("podman", func(t *testing.T) {
 			testutil.NeedProgram(t, "podman")
 			command(t, dir, "cp", filepath.Join(source, "Dockerfile"), ".")
-			pid := runImage(t, dir, podmanScript)
+			pid := runImage(t, dir, podmanScript, false)
 			// What the DaemonSet asks.
 			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec -i pmcd /usr/bin/pmcdctl status", dir)
 			if !strings.Contains(said, "linux") {
@@ -56,10 +57,14 @@ func testImage(t *testing.T, bin string) {
 // The scripts run the image whose root directory is root, with the directory run as a volume,
 // until they are killed.
 const (
-	spacesScript = `set -e
+	spacesScript         = spacesBegin + spacesEnd
+	spacesWithRootScript = spacesBegin + "mount --rbind / root/host && mount -o remount,ro,bind root/host\n" + spacesEnd
+
+	spacesBegin = `set -e
 mount --make-rprivate /
 mount --bind root root
-mkdir -p root/host/proc root/host/sys
+`
+	spacesEnd = `mkdir -p root/host/proc root/host/sys
 mount --bind run root/run/pcp
 mount --rbind /proc root/host/proc && mount --rbind /sys root/host/sys
 mount -t proc proc root/proc
@@ -93,8 +98,9 @@ exec ` + podmanCommand + ` run -i --rm --name pmcd --network none --cgroups disa
 )
 
 // runImage runs the image by a script in name spaces of their own until the end of the test,
-// asks for values, and returns the number of the script's process.
-func runImage(t *testing.T, dir, script string) (pid int) {
+// asks for values, and returns the number of the script's process. withRoot says whether / of
+// the host is mounted.
+func runImage(t *testing.T, dir, script string, withRoot bool) (pid int) {
 	t.Helper()
 	run := filepath.Join(dir, "run") // what a volume would be
 	if err := errors.Join(os.RemoveAll(run), os.Mkdir(run, 0o755), os.Chown(run, 65532, 65532)); err != nil {
@@ -173,5 +179,34 @@ func runImage(t *testing.T, dir, script string) (pid int) {
 	if !slices.ContainsFunc(r.Sets[3].Values, func(v pdu.Value) bool { return v.Inst == int32(os.Getpid()) }) {
 		t.Errorf("%s: this process is not one of %d", names[3], len(r.Sets[3].Values))
 	}
+	checkFilesystems(t, ctx, client, withRoot)
 	return cmd.Process.Pid
+}
+
+// checkFilesystems checks that the sizes of file systems are those of the host, or have no
+// values.
+func checkFilesystems(t *testing.T, ctx context.Context, client *pmapi.Client, withRoot bool) {
+	t.Helper()
+	g := client.NewGroup()
+	var dirs []pmapi.Instance[string]
+	var sizes []pmapi.Instance[uint64]
+	pmapi.BindAll(g, &dirs, "filesys.mountdir", nil)
+	pmapi.BindAll(g, &sizes, "filesys.capacity", nil)
+	if _, err := g.Fetch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs("/", &st); err != nil {
+		t.Fatal(err)
+	}
+	root := slices.IndexFunc(dirs, func(i pmapi.Instance[string]) bool { return i.Value == "/" })
+	if root < 0 {
+		t.Fatalf("filesys.mountdir: %v", dirs)
+	}
+	want := func(i pmapi.Instance[uint64]) bool {
+		return i.Name == dirs[root].Name && i.Value == st.Blocks*uint64(st.Bsize)/1024
+	}
+	if withRoot && !slices.ContainsFunc(sizes, want) || !withRoot && len(sizes) > 0 {
+		t.Errorf("filesys.mountdir: %v, filesys.capacity: %v", dirs, sizes)
+	}
 }
