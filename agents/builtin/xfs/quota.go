@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,6 +36,7 @@ type quotas struct {
 type filesys struct {
 	request uint64
 	flags   uint16
+	known   bool // the kernel has told the flags
 }
 
 // A project has the usage and the limits of one project on one file system: fields
@@ -83,7 +86,7 @@ func quotactl(cmd int, device string, id uint32, buf []byte) error {
 func (q *quotas) read(context.Context, *pmda.Request) error {
 	q.filesys.HideAll()
 	q.projects.HideAll()
-	b, err := q.Path("/proc/mounts").Text(maxMounts)
+	b, err := q.mounts()
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,8 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 			continue
 		}
 		q.knownFilesys[device] = fs
-		fs.request, fs.flags = q.request, q.stateFlags(device)
+		fs.request = q.request
+		fs.flags, fs.known = q.stateFlags(device)
 		if fs.flags&projectAccounting == 0 {
 			continue
 		}
@@ -122,6 +126,17 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 		q.findProjects(device, projects)
 	}
 	return nil
+}
+
+// mounts returns the file of mounts. With another Options.Root, /proc/mounts has those of
+// this process, in a container, if the tree is not a recorded one.
+func (q *quotas) mounts() ([]byte, error) {
+	if q.Root != "" {
+		if b, err := q.Path("/proc/1/mounts").Text(maxMounts); !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
+	}
+	return q.Path("/proc/mounts").Text(maxMounts)
 }
 
 // deviceName returns the name of a device's instance. A symbolic link is resolved,
@@ -138,13 +153,16 @@ func (q *quotas) deviceName(name string) string {
 }
 
 // stateFlags returns the quota flags of a file system: qs_flags of struct
-// fs_quota_stat.
-func (q *quotas) stateFlags(device string) uint16 {
+// fs_quota_stat. known is false if the file system is not reached, as in a container
+// without the devices of the host, or may not be asked.
+//
+// C differs: it has 0 then.
+func (q *quotas) stateFlags(device string) (flags uint16, known bool) {
 	var buf [128]byte
-	if q.quotactl(qXGetQstat, device, 0, buf[:]) != nil {
-		return 0
+	if err := q.quotactl(qXGetQstat, device, 0, buf[:]); err != nil {
+		return 0, err == syscall.ENOSYS // the kernel has no quotas
 	}
-	return binary.NativeEndian.Uint16(buf[2:])
+	return binary.NativeEndian.Uint16(buf[2:]), true
 }
 
 // findProjects finds the projects on a file system. The lines of /etc/projects are
@@ -192,9 +210,11 @@ func (q *quotas) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: q.read}
 	flag := func(bit uint16) pmda.FetchFunc {
 		return pmda.FromData(func(v *pmda.Value, fs *filesys) {
-			if fs.flags&bit != 0 {
+			switch {
+			case !fs.known:
+			case fs.flags&bit != 0:
 				v.SetUint(1)
-			} else {
+			default:
 				v.SetUint(0)
 			}
 		})

@@ -73,7 +73,9 @@ func newHost(domain int, o Options) *host {
 	h := &host{
 		Reader: sysfile.Reader{Root: strings.TrimRight(o.Root, "/")}, domain: domain, layout: newLayout(),
 		devices: cache.New(pdu.NewInDom(domain, indomDevice), cache.Options{}), perDevice: make(map[string]*device),
-		quotactl: quotactl,
+	}
+	h.quotactl = func(cmd int, device string, id uint32, buf []byte) error {
+		return quotactl(cmd, h.Root+device, id, buf)
 	}
 	h.quotas = newQuotas(h)
 	return h

@@ -144,7 +144,7 @@ func TestOlderKernels(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/disk/x /a xfs rw,prjquota 0 0\n/dev/sdb1 /b xfs rw 0 0\n/dev/mapper/v-c /c xfs rw 0 0\n" +
-			"/dev/sdb1 /b2 xfs rw 0 0\nnone /d xfs rw 0 0\n/dev/md/0 /e xfs\nshort",
+			"/dev/sdb1 /b2 xfs rw 0 0\nnone /d xfs rw 0 0\n/dev/md/0 /e xfs rw 0 0\n/dev/md/1 /f xfs\nshort",
 		"etc/projects": "# 9:/x\n42:/a/one\n7:/c\n42:/a/two\nx:/y\n\n99999999999:/z\n:/\n8\n",
 		"dev/disk/x":   "-> ../sdc1",
 		"dev/sdc1":     "", "dev/sdb1": "", "dev/mapper/v-c": "-> ../dm-1", "dev/dm-1": "",
@@ -154,6 +154,8 @@ func TestQuotas(t *testing.T) {
 	r.host.quotactl = func(cmd int, device string, id uint32, buf []byte) error {
 		order := binary.NativeEndian
 		switch {
+		case device == "/dev/md/1":
+			return syscall.ENOSYS
 		case flags[device] == 0 || cmd == qXGetQuota && (id == 8 || device == "/dev/mapper/v-c" && id == 42):
 			return syscall.ENOENT
 		case cmd == qXGetQstat:
@@ -170,8 +172,8 @@ func TestQuotas(t *testing.T) {
 		return nil
 	}
 	r.Want(map[string]string{
-		"quota.state.project.accounting":  "/dev/sdc1=1 /dev/sdb1=0 /dev/mapper/v-c=1 /dev/md/0=0",
-		"quota.state.project.enforcement": "/dev/sdc1=1 /dev/sdb1=0 /dev/mapper/v-c=0 /dev/md/0=0",
+		"quota.state.project.accounting":  "/dev/sdc1=1 /dev/sdb1=0 /dev/mapper/v-c=1 /dev/md/1=0",
+		"quota.state.project.enforcement": "/dev/sdc1=1 /dev/sdb1=0 /dev/mapper/v-c=0 /dev/md/1=0",
 		"quota.project.space.hard":        "42:/dev/sdc1=521 7:/dev/sdc1=503 7:/dev/mapper/v-c=503",
 		"quota.project.space.soft":        "42:/dev/sdc1=1021 7:/dev/sdc1=1003 7:/dev/mapper/v-c=1003",
 		"quota.project.files.hard":        "42:/dev/sdc1=3042 7:/dev/sdc1=3007 7:/dev/mapper/v-c=3007",
@@ -183,6 +185,21 @@ func TestQuotas(t *testing.T) {
 	})
 	pmdatest.WriteFile(t, root, "proc/mounts", "/dev/sdb1 /b xfs rw 0 0\n")
 	r.Want(map[string]string{"quota.state.project.accounting": "/dev/sdb1=0", "quota.project.files.used": ""})
+}
+
+// In a container the file systems are those of the host, not those that the container has
+// in /proc/mounts. One whose device is not there has no values.
+func TestQuotasOfHost(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/1/mounts": "/dev/sda1 / xfs rw,prjquota 0 0\n/dev/sdb1 /b xfs rw 0 0\n",
+		"proc/mounts":   "/dev/sdb1 /etc/hosts xfs rw 0 0\n",
+		"dev/sdb1":      "", // not a device
+	})
+	r := newHarness(t, root)
+	if list := r.Instances(indomFilesys); len(list) != 2 || list[0].Name != "/dev/sda1" {
+		t.Errorf("instances are %v", list)
+	}
+	r.Want(map[string]string{"quota.state.project.accounting": "", "quota.state.project.enforcement": ""})
 }
 
 // For any contents of the file, the numbers do not depend on what was read before.

@@ -138,5 +138,6 @@ func wrongXFS(name string) bool {
 			return true // one has the values of the other
 		}
 	}
-	return name == "log.write_ratio" // without its fraction
+	// Without its fraction; 0 where there is no device.
+	return name == "log.write_ratio" || strings.HasPrefix(name, "quota.state.")
 }
