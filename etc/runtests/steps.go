@@ -54,7 +54,7 @@ func groups(name string) [][]step {
 		}}
 	case "peertest":
 		return [][]step{
-			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=1", "-timeout=30m")},
+			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=2", "-timeout=30m")},
 			{tests("beside PCP, of packages", withPeers(), "-count=1", "-timeout=30m", "-run=^TestPeer")},
 		}
 	case "systemtest":
@@ -63,7 +63,7 @@ func groups(name string) [][]step {
 		return [][]step{
 			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
 			{tests("unit tests", except(raced, booted, peers, long), "-skip=^TestPeer")},
-			{tests("beside PCP", peers, "-p=1", "-timeout=60m")},
+			{tests("beside PCP", peers, "-p=2", "-timeout=60m")},
 		}
 	case "rest": // of what the CI runs
 		return slices.Concat(groups("check"), [][]step{
