@@ -56,6 +56,8 @@ var maySkip = map[string]map[string]string{
 	},
 	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
 	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
+	"cmd/pmcd/internal/verify": {"TestVerifyDSO": "with -short"},
+	"docs/docstest":            {"TestMarkedBlocks": "with -short"},
 	"cmd/pmcd/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
 	"cmd/pmcd/systemtest": {
 		"eachSystem":         "Debian 13 without PMCD_LONG=1",

@@ -74,6 +74,9 @@ func run(t *testing.T, dir string, args ...string) (string, error) {
 // document and in a directory of its own, with the files that it shows before. Such
 // a block needs neither root nor PCP, and ends by itself.
 func TestMarkedBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds other modules: make ci")
+	}
 	// go test keeps the results of a package until a file changes that a test has read.
 	goFiles(t, "agents", "cmd", "daemon", "pdu", "pmcdconf", "pmnsload")
 	n := 0

@@ -6,24 +6,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"sync"
 )
 
-// UnderTest is the path of the daemon to test: cmd/pmcd, built once with the
-// race detector, or what PMCD_UNDER_TEST names.
+// UnderTest is the path of the daemon to test: cmd/pmcd, built once, or what PMCD_UNDER_TEST
+// names.
 var UnderTest = sync.OnceValues(func() (string, error) {
 	if p := os.Getenv("PMCD_UNDER_TEST"); p != "" {
 		return filepath.Abs(p)
 	}
 	// Scripts know pmcd by its argv[0], so it keeps its name.
-	return build("pmcd", "./cmd/pmcd", "-race")
+	return Program("pmcd", "./cmd/pmcd")
 })
 
-// Ctl is the path of pmcdctl, built once with the race detector.
+// Ctl is the path of pmcdctl, built once.
 var Ctl = sync.OnceValues(func() (string, error) { return Program("pmcdctl", "./cmd/pmcd/pmcdctl") })
 
-// Program builds a program of the module, with the race detector.
-func Program(name, pkg string) (string, error) { return build(name, pkg, "-race") }
+// Program builds a program of the module, with the race detector if this test program has it.
+func Program(name, pkg string) (string, error) {
+	race := debug.BuildSetting{Key: "-race", Value: "true"}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, race) {
+		return build(name, pkg, "-race")
+	}
+	return build(name, pkg)
+}
 
 // Plain builds a program of the module as "make build" does: without the race
 // detector, and with the revision in it, if that is known.
