@@ -30,6 +30,8 @@ const (
 	tooSl = "access config: Can't continue, giving up"
 
 	leftOut = "': no such host; this rule is left out until a reload finds the host"
+
+	notPrefixAt = "': PCP has no prefix lengths and no masks: a network is the beginning of its addresses, such as 192.168.1.* or fe80:*; this rule is left out"
 )
 
 var fileCases = []fileCase{
@@ -324,6 +326,17 @@ var fileCases = []fileCase{
 		problems: []string{
 			"conf:3:7 pmcd config[line 4]: Warning: access control error for host '" + nohost + leftOut,
 			"conf:5:1 pmcd config[line 5]: Error: no valid statements in [access] section"}},
+	{name: "a network with a prefix length", conf: head + "allow \"192.168.1.0/24\", \"10.0.0.0/8\" : all; allow * : fetch;\n", ok: true,
+		problems: []string{
+			"conf:3:7 pmcd config[line 3]: Warning: access control error for host '192.168.1.0/24': PCP has no prefix lengths and no masks: write 192.168.1.*; this rule is left out",
+			"conf:3:25 pmcd config[line 3]: Warning: access control error for host '10.0.0.0/8': PCP has no prefix lengths and no masks: write 10.*; this rule is left out"},
+		agents: aDSO, rules: "y  /; y  0.0.0.0/0.0.0.0; y  ::/::"},
+	{name: "networks that have no end at a dot", conf: head + "allow \"10.0.0.0/255.0.0.0\", \"172.16.0.0/12\", \"fe80::/10\" : all; allow * : fetch;\n", ok: true,
+		problems: []string{
+			"conf:3:7 pmcd config[line 3]: Warning: access control error for host '10.0.0.0/255.0.0.0" + notPrefixAt,
+			"conf:3:29 pmcd config[line 3]: Warning: access control error for host '172.16.0.0/12" + notPrefixAt,
+			"conf:3:46 pmcd config[line 3]: Warning: access control error for host 'fe80::/10" + notPrefixAt},
+		agents: aDSO, rules: "y  /; y  0.0.0.0/0.0.0.0; y  ::/::"},
 	{name: "everything", conf: head + "allow * : fetch;", ok: true, agents: aDSO, rules: "y  /; y  0.0.0.0/0.0.0.0; y  ::/::"},
 	{name: "IPv4 wildcards", conf: head + "allow .*, 1.*, 1.2.*, 1.2.3.*, 1.2* : store;", ok: true, agents: aDSO,
 		rules: " y 1.2.3.0/255.255.255.0;  y 1.2.0.0/255.255.0.0;  y 1.0.0.0/255.0.0.0;  y 0.0.0.0/0.0.0.0"},

@@ -1,6 +1,7 @@
 package pmcdconf
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,12 +12,30 @@ import (
 )
 
 // An unresolved is the error for a host name without addresses.
-type unresolved struct{ err error }
+type unresolved struct {
+	err   error
+	never bool // a reload cannot change this
+}
 
 func (e *unresolved) Error() string {
-	return e.err.Error() + "; this rule is left out until a reload finds the host"
+	text := e.err.Error() + "; this rule is left out"
+	if !e.never {
+		text += " until a reload finds the host"
+	}
+	return text
 }
 func (e *unresolved) Unwrap() error { return e.err }
+
+// notPrefix is the error for a network that is not written as PCP does. Such a name is not
+// looked up: no host has a slash in it.
+func notPrefix(name string) error {
+	network := "a network is the beginning of its addresses, such as 192.168.1.* or fe80:*"
+	if p, err := netip.ParsePrefix(name); err == nil && p.Addr().Is4() && p.Bits()%8 == 0 && p.Bits() > 0 && p.Bits() < 32 {
+		parts := strings.SplitN(p.Addr().String(), ".", p.Bits()/8+1)
+		network = "write " + strings.Join(parts[:p.Bits()/8], ".") + ".*"
+	}
+	return &unresolved{errors.New("PCP has no prefix lengths and no masks: " + network), true}
+}
 
 // A lookup is the result of looking up a host. It may be read after p.asking.Wait.
 type lookup struct {
@@ -91,6 +110,10 @@ func (p *parser) lookup(name string) ([]netip.Addr, error) {
 }
 
 func (p *parser) resolve(name string) (l lookup) {
+	if strings.Contains(name, "/") {
+		l.err = notPrefix(name)
+		return l
+	}
 	addrs, err := p.res.Hosts(name)
 	for _, a := range addrs {
 		// A resolver may return IPv4 addresses in IPv6 form.
@@ -98,9 +121,9 @@ func (p *parser) resolve(name string) (l lookup) {
 	}
 	switch {
 	case err != nil:
-		l.err = &unresolved{err}
+		l.err = &unresolved{err: err}
 	case len(addrs) == 0:
-		l.err = &unresolved{fmt.Errorf("no address for host %s", name)}
+		l.err = &unresolved{err: fmt.Errorf("no address for host %s", name)}
 	}
 	return l
 }
