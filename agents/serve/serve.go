@@ -13,7 +13,7 @@
 //	s.Log.Warn("{path} is ignored: {error}", "path", path, "error", err)
 //
 // Then other attributes are not part of the line. The attributes of a message that names
-// none follow it as name=value, as with the handlers of log/slog. [Handler] has the
+// none follow it as name=value, as with the handlers of log/slog. [NewHandler] has the
 // format of a line.
 //
 // C PMDAs differ: libpcp_pmda accepts domains that do not exist, ignores

@@ -216,7 +216,12 @@ var mustNotImport = map[string][]string{
 	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/sasl":     {"os/exec", "os/signal", "plugin", "flag", "log"},
-	"daemon/internal/diag":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	// Programs have one form of log lines, that of agents/logtext.
+	"cmd/pmcd/pmcdctl":                      {"log"},
+	"cmd/pmcd/pmcd-prometheus":              {"log"},
+	"cmd/pmcd/pmcd-prometheus/internal/web": {"log"},
+
+	"daemon/internal/diag": {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }
 
 // onlyIn are imports that belong to some places.

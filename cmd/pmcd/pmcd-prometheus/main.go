@@ -13,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/gather"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/web"
@@ -133,21 +134,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // newLog returns a log. The journal has times of its own.
-func newLog(w io.Writer) *log.Logger {
-	flags := log.LstdFlags | log.Lmsgprefix
+func newLog(w io.Writer) *slog.Logger {
 	if os.Getenv("JOURNAL_STREAM") != "" {
-		flags = log.Lmsgprefix
+		return slog.New(logtext.NewJournalHandler(w, slog.LevelInfo))
 	}
-	return log.New(w, programName+": ", flags)
+	return slog.New(logtext.NewHandler(w, programName, slog.LevelInfo))
 }
 
 // serve serves until ctx ends.
-func serve(ctx context.Context, o options, logger *log.Logger) error {
+func serve(ctx context.Context, o options, log *slog.Logger) error {
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err
 	}
-	logger.Printf("serving http://%s/metrics", l.Addr())
+	log.Info("serving {url}", "url", fmt.Sprintf("http://%s/metrics", l.Addr()))
 	g := gather.New(gather.Config{
 		Dial: func(ctx context.Context) (gather.Client, error) {
 			// Scrapes are some time apart, so that each may try.
@@ -157,9 +157,9 @@ func serve(ctx context.Context, o options, logger *log.Logger) error {
 		},
 		Metrics:  metricsOf(o),
 		Optional: len(o.metrics) == 0,
-		Logf:     logger.Printf,
+		Log:      log,
 	})
-	s := web.New(web.Config{Source: g, Timeout: o.timeout, OpenMetrics: o.openMetrics, Log: logger})
+	s := web.New(web.Config{Source: g, Timeout: o.timeout, OpenMetrics: o.openMetrics, Log: log})
 	return s.Serve(ctx, l)
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,22 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%d, want %d\nstdout: %s\nstderr: %s", code, tt.code, &stdout, &stderr)
 			}
 		})
+	}
+}
+
+// The log has the form of PCP's, and in the journal no time. What a pmcd sends is not a line of
+// its own.
+func TestLog(t *testing.T) {
+	for journal, want := range map[string]string{
+		"":    `^\[.* \d\d:\d\d:\d\d\] pmcd-prometheus\(\d+\) Warning: no values: a\n\t\| b\n$`,
+		"1:2": `^<4>no values: a\n<4>\t\| b\n$`,
+	} {
+		t.Setenv("JOURNAL_STREAM", journal)
+		var b bytes.Buffer
+		newLog(&b).Warn("no values: {error}", "error", errors.New("a\nb"))
+		if !regexp.MustCompile(want).Match(b.Bytes()) {
+			t.Errorf("JOURNAL_STREAM=%s: got %q, want %s", journal, &b, want)
+		}
 	}
 }
 

@@ -153,6 +153,21 @@ func TestCheckAgents(t *testing.T) {
 	}
 }
 
+// What built-in agents log has the form of PCP's logs, and values for the names in braces.
+func TestCheckAgentsLog(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "pmcd"), "") // where the directory of the socket would be
+	write(t, filepath.Join(dir, "conf"), "root 1 dso root_init /none\n")
+	write(t, filepath.Join(dir, "pmns"), "root { pmcd }\npmcd { numclients 2:0:3 }\n")
+	t.Setenv("PCP_CONF", "/dev/null")
+	t.Setenv("PCP_VAR_DIR", dir)
+	_, _, stderr := runHere("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
+	want := regexp.MustCompile(`(?m)^\[.*\] pmcdctl\(\d+\) Warning: root: agents cannot ask this agent about containers: .*not a directory$`)
+	if !want.MatchString(stderr) {
+		t.Errorf("nothing matches %s in\n%s", want, stderr)
+	}
+}
+
 // JSON has the results of the same trials.
 func TestCheckAgentsJSON(t *testing.T) {
 	dir := t.TempDir()

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
@@ -58,6 +60,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
+	// Agents that check-agents tries log as in pmcd.
+	slog.SetDefault(slog.New(logtext.NewHandler(stderr, programName, slog.LevelInfo)))
 	code := exitUsage // until a command has begun
 	cmd := rootCommand(&code)
 	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -29,11 +30,12 @@ func (g *Gatherer) families(ctx context.Context, c Client, p *plan) ([]*dto.Metr
 		for _, pcp := range m.names {
 			name := strings.ReplaceAll(pcp, ".", "_")
 			if !model.LegacyValidation.IsValidMetricName(name) {
-				g.logOnce("name "+pcp, "metric %q is left out: its name is not valid for Prometheus", pcp)
+				g.logOnce(slog.LevelWarn, "name "+pcp, "metric {metric:q} is left out: its name is not valid for Prometheus", "metric", pcp)
 				continue
 			}
 			if first, ok := owners[name]; ok {
-				g.logOnce("name "+pcp, "metric %s is left out: %s has the name %s, too", pcp, first, name)
+				g.logOnce(slog.LevelWarn, "name "+pcp, "metric {metric} is left out: {first} has the name {name}, too",
+					"metric", pcp, "first", first, "name", name)
 				continue
 			}
 			owners[name] = pcp
@@ -94,7 +96,7 @@ func (g *Gatherer) samples(ctx context.Context, c Client, p *plan, m *metric, se
 		}
 		s.scrape = g.scrape
 		if s.same {
-			g.logOnce("labels "+m.names[0], "a value of %s is left out: another one has the same labels", m.names[0])
+			g.logOnce(slog.LevelWarn, "labels "+m.names[0], "a value of {metric} is left out: another one has the same labels", "metric", m.names[0])
 			continue
 		}
 		sample := &dto.Metric{Label: s.labels}

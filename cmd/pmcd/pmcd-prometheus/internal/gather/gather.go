@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -42,8 +43,8 @@ type Config struct {
 	// Optional is whether the log is silent about names that do not exist.
 	Optional bool
 
-	// Logf writes a line to the log. Gatherer calls it once for each subject.
-	Logf func(format string, args ...any)
+	// Log gets one line for each subject.
+	Log *slog.Logger
 }
 
 // A Gatherer gathers the values of metrics. Gather is for one goroutine at a time, Ready for
@@ -167,7 +168,8 @@ func (g *Gatherer) update(ctx context.Context, c Client) error {
 		return errNone
 	}
 	if rest := len(g.plan.pending); rest > 0 {
-		g.logOnce("pending", "%d metrics are described, %d more follow with the next scrapes", len(g.plan.ids), rest)
+		g.logOnce(slog.LevelInfo, "pending", "{count} metrics are described, {more} more follow with the next scrapes",
+			"count", len(g.plan.ids), "more", rest)
 	}
 	return nil
 }
@@ -176,10 +178,10 @@ func (g *Gatherer) update(ctx context.Context, c Client) error {
 const maxLogged = 1000
 
 // logOnce logs a line, unless it has done so for the subject.
-func (g *Gatherer) logOnce(subject, format string, args ...any) {
+func (g *Gatherer) logOnce(level slog.Level, subject, message string, args ...any) {
 	if g.logged[subject] || len(g.logged) >= maxLogged {
 		return
 	}
 	g.logged[subject] = true
-	g.conf.Logf(format, args...)
+	g.conf.Log.Log(context.Background(), level, message, args...)
 }

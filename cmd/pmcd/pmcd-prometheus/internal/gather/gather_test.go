@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -37,9 +39,18 @@ func newHarness(t *testing.T, f *fake, metrics ...string) *harness {
 	r.Gatherer = New(Config{
 		Dial:    func(context.Context) (Client, error) { return f, nil },
 		Metrics: metrics,
-		Logf:    func(format string, args ...any) { r.log = append(r.log, fmt.Sprintf(format, args...)) },
+		Log:     slog.New(logtext.NewJournalHandler(lines{&r.log}, slog.LevelInfo)),
 	})
 	return r
+}
+
+// lines is a writer that appends the text of each log line to a list.
+type lines struct{ list *[]string }
+
+func (l lines) Write(line []byte) (int, error) {
+	_, text, _ := strings.Cut(strings.TrimSpace(string(line)), ">")
+	*l.list = append(*l.list, text)
+	return len(line), nil
 }
 
 // text returns what Prometheus gets, and fails the test if it would not take that.

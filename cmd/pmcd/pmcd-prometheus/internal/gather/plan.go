@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -101,7 +102,7 @@ func (g *Gatherer) makePlan(ctx context.Context, c Client) (*plan, error) {
 			continue
 		}
 		if i >= maxMetrics {
-			g.logOnce("maximum", "there are %d metrics; the first %d are used", len(descs), maxMetrics)
+			g.logOnce(slog.LevelWarn, "maximum", "there are {count} metrics; the first {limit} are used", "count", len(descs), "limit", maxMetrics)
 			break
 		}
 		m := &metric{desc: d, order: i, names: byID[d.PMID]}
@@ -140,7 +141,7 @@ func (g *Gatherer) names(ctx context.Context, c Client, p *plan) (names []string
 			if err != nil {
 				p.retry = p.retry || isTransient(err)
 				if !g.conf.Optional || !errors.Is(err, pdu.ErrnoName) {
-					g.logOnce("name "+top, "no metrics %q: %v", top, err)
+					g.logOnce(slog.LevelWarn, "name "+top, "no metrics {metrics:q}: {error}", "metrics", top, "error", err)
 				}
 				break
 			}

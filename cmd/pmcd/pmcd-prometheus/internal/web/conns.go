@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -17,7 +18,7 @@ const logEvery = time.Minute
 // is never the new connection, but the one that has been slow for the longest time.
 type conns struct {
 	most int
-	logf func(format string, args ...any)
+	log  *slog.Logger
 
 	mu     sync.Mutex // guards what is below, which each connection changes
 	list   []*client  // in the order in which they have entered their phases
@@ -90,7 +91,8 @@ func (c *conns) closeOne() {
 	}
 	if now := time.Now(); now.Sub(c.logged) >= logEvery {
 		c.logged = now
-		c.logf("more than %d connections, %d of them from %s: the slowest ones from there are closed", c.most, count[host], host)
+		c.log.Warn("more than {limit} connections, {count} of them from {host}: the slowest ones from there are closed",
+			"limit", c.most, "count", count[host], "host", host)
 	}
 	c.remove(closing.conn)
 	closing.conn.Close()

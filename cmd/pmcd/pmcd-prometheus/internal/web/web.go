@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -41,7 +41,7 @@ type Config struct {
 	// OpenMetrics makes the server send OpenMetrics to scrapers that prefer it.
 	OpenMetrics bool
 
-	Log *log.Logger
+	Log *slog.Logger
 }
 
 // Limits for clients, which may be hostile.
@@ -72,7 +72,7 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{conf: c}
 	s.life, s.kill = context.WithCancel(context.Background())
-	s.conns = conns{most: maxConns, logf: c.Log.Printf}
+	s.conns = conns{most: maxConns, log: c.Log}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -84,7 +84,7 @@ func New(c Config) *Server {
 		WriteTimeout:      c.Timeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          c.Log,
+		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
 		ConnState:         s.conns.changed,
 		ConnContext:       s.conns.context,
 	}
@@ -152,9 +152,9 @@ func (s *Server) note(err error) {
 	}
 	s.failed = err != nil
 	if s.failed {
-		s.conf.Log.Printf("no values for /metrics: %v", err)
+		s.conf.Log.Warn("no values for /metrics: {error}", "error", err)
 	} else {
-		s.conf.Log.Print("there are values for /metrics again")
+		s.conf.Log.Info("there are values for /metrics again")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/gopcp/pmcd/agents/logtext"
 )
 
 // A source has one counter, the number of calls of Gather.
@@ -51,7 +53,7 @@ func counter(name string, x float64) *dto.MetricFamily {
 // newServer returns a Server and its log.
 func newServer(src Source, openMetrics bool) (*Server, *bytes.Buffer) {
 	logged := new(bytes.Buffer)
-	return New(Config{Source: src, Timeout: 8 * time.Second, OpenMetrics: openMetrics, Log: log.New(logged, "", 0)}), logged
+	return New(Config{Source: src, Timeout: 8 * time.Second, OpenMetrics: openMetrics, Log: slog.New(logtext.NewJournalHandler(logged, slog.LevelInfo))}), logged
 }
 
 // get answers a request. Names and values of headers alternate.
@@ -240,7 +242,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%v: %d %s", err, w.Code, w.Body)
 		}
 	}
-	const want = "no values for /metrics: no pmcd\nthere are values for /metrics again\nno values for /metrics: no pmcd\n"
+	const want = "<4>no values for /metrics: no pmcd\n<6>there are values for /metrics again\n<4>no values for /metrics: no pmcd\n"
 	if logged.String() != want {
 		t.Errorf("log:\n%s", logged)
 	}

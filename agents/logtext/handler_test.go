@@ -1,4 +1,4 @@
-package serve
+package logtext
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestHandler(t *testing.T) {
 		{"notice", func(l *slog.Logger) { l.Log(t.Context(), slog.LevelInfo+2, "x") }, "Info: x\n"},
 		{"warning", func(l *slog.Logger) { l.Warn("x") }, "Warning: x\n"},
 		{"error", func(l *slog.Logger) { l.Error("x") }, "Error: x\n"},
-		{"critical", func(l *slog.Logger) { l.Log(t.Context(), levelCritical, "x") }, "Critical: x\n"},
+		{"critical", func(l *slog.Logger) { l.Log(t.Context(), LevelCritical, "x") }, "Critical: x\n"},
 		{"newline at the end", func(l *slog.Logger) { l.Info("x\n") }, "Info: x\n"},
 		{"lines", func(l *slog.Logger) { l.Info("x\n y", "a", 1) }, "Info: x\n y a=1\n"},
 		{"attributes", func(l *slog.Logger) { l.Info("x", "a", 1, "b", "two words", "c", "", "d", "e=f", "g h", "i") },
@@ -48,6 +48,21 @@ func TestHandler(t *testing.T) {
 				t.Errorf("got %q, want %q", b.String(), tt.want)
 			}
 		})
+	}
+}
+
+// In the journal each line has a priority and nothing that the journal has itself.
+func TestJournalHandler(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(NewJournalHandler(&b, slog.LevelInfo)).With("agent", "root")
+	log.Debug("x")
+	log.Info("{agent}: {error}", "error", errors.New("a\nb"))
+	log.Warn("x", "host", "a\nb")
+	log.Error("{agent} x")
+	log.Log(t.Context(), LevelCritical, "two\nlines {agent}\n")
+	want := "<6>root: a\n<6>\t| b\n<4>x agent=root host=\"a\\nb\"\n<3>root x\n<2>two\n<2>lines root\n"
+	if b.String() != want {
+		t.Errorf("got %q\nwant %q", b.String(), want)
 	}
 }
 
