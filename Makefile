@@ -113,6 +113,10 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
+# Units are not touched: a package is made, systemd does not run, or this is not root.
+STAGED    = [ -n "$(DESTDIR)" ] || [ ! -w /run/systemd/system ]
+NOSWAP    = { echo "make: to leave PCP's pmcd as it is: make $@ SWAP=" >&2; exit 1; }
+
 .PHONY: all build plugins pmdas run install uninstall release releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture bench-parts peers clean
 .NOTPARALLEL:
 
@@ -176,16 +180,19 @@ else ifneq ($(PCP),)
 		echo "    systemctl disable --now pmcd.socket; systemctl daemon-reload"; } >&2
 endif
 ifneq ($(SWAP),)
-	$(sbindir)/swap-pmcd in
+	$(sbindir)/swap-pmcd in || $(NOSWAP)
 endif
 
 # Directories with files of other packages stay.
 uninstall:
 ifneq ($(SWAPOUT),)
-	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out
+	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out || $(NOSWAP)
 endif
+	$(STAGED) || for u in pmcd-prometheus.service pmcd.socket $(if $(PCP),,pmcd.service); do \
+		[ ! "$$(systemctl show --value -p FragmentPath $$u)" -ef $(unitdir)/$$u ] || systemctl disable --now $$u; done
 	! $(OLDUNITS) || rm -f $(addprefix $(DESTDIR),$(UNITFILES))
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	$(STAGED) || systemctl daemon-reload
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
 release:

@@ -145,6 +145,28 @@ func testPackage(t *testing.T, s system) {
 	}
 }
 
+// The commands of the documents have systemd listen, although the package has started pmcd.
+func TestPackageSocket(t *testing.T) { eachSystem(t, testPackageSocket) }
+
+func testPackageSocket(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.without))
+	h.run(apt + "install" + deb("pmcd", firstVersion))
+	h.served()
+	if text, code := h.Try("systemctl enable --now pmcd.socket"); code == 0 {
+		t.Errorf("systemd starts the sockets of a service that runs: the page needs no other way\n%s", text)
+	}
+	for _, command := range commandsAfter(t, "docs/installing.md", "after the installation of the package") {
+		h.run(command)
+	}
+	h.served()
+	h.check("systemctl is-active pmcd.socket; systemctl is-enabled pmcd.socket", "active\nenabled\n")
+	pid := h.show("pmcd.service", "MainPID")
+	h.run("systemctl restart pmcd.service && pmcdctl status")
+	if h.show("pmcd.service", "MainPID") == pid {
+		t.Error("pmcd was not restarted")
+	}
+}
+
 // Clients on another machine get values from either package.
 func TestPackageFromOutside(t *testing.T) {
 	eachSystem(t, func(t *testing.T, s system) {
@@ -296,6 +318,17 @@ func testPackageSwapTakesOver(t *testing.T, s system) {
 			t.Errorf("swap-pmcd %s: exit status %d\n%s", do, code, text)
 		}
 	}
+	for _, target := range []string{"install", "uninstall"} {
+		do := "make -s -C " + tree + " PLUGINS= PMDAS= " + target
+		text, code := h.Try(do)
+		_, hint, _ := strings.Cut(text, "to leave PCP's pmcd as it is: make ")
+		if code == 0 || strings.TrimSpace(strings.SplitN(hint, "\n", 2)[0]) != target+" SWAP=" {
+			t.Errorf("make %s: exit status %d\n%s", target, code, text)
+		}
+		h.run(do + " SWAP=")
+	}
+	h.install("SWAP=")
+	h.swapped(true)
 	h.run("dpkg --purge pmcd-swap")
 	h.swapped(false)
 	h.run("/usr/local/sbin/swap-pmcd in")

@@ -5,13 +5,16 @@ import (
 	"testing"
 )
 
-// What "make install" has put there "make uninstall" removes.
+// What "make install" has put there "make uninstall" removes. It stops and disables what runs.
 func TestUninstall(t *testing.T) {
 	h := boot(t, here.without)
 	before := h.run("find /usr/local /etc /usr/lib/systemd -newermt 1970-01-02 | sort")
 	h.install("")
-	h.run("systemd-sysusers && systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service")
-	h.run("systemctl disable --now pmcd.socket pmcd.service && make -s -C " + tree + " uninstall PLUGINS= PMDAS=")
+	h.run("systemd-sysusers && systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service pmcd-prometheus.service")
+	h.run("make -s -C " + tree + " uninstall PLUGINS= PMDAS=")
+	if text := h.run("systemctl list-units --no-legend --all 'pmcd*' | grep -v not-found; pgrep -l pmcd; find /etc/systemd -name '*pmcd*'"); text != "" {
+		t.Errorf("left:\n%s", text)
+	}
 	after := h.run("find /usr/local /etc /usr/lib/systemd -newermt 1970-01-02 ! -path '/etc/*passwd*' ! -path '/etc/*group*' ! -path '/etc/*shadow*' -type f | sort")
 	for file := range strings.Lines(after) {
 		if !strings.Contains(before, file) {

@@ -18,22 +18,29 @@ import (
 // block of code after a heading in bold.
 func readme(t *testing.T, heading string) []string {
 	t.Helper()
+	return commandsAfter(t, "README.md", "\n**"+heading+"**")
+}
+
+// commandsAfter returns the commands for root, one a line, in the first block of code that a
+// document has after a text.
+func commandsAfter(t *testing.T, document, after string) []string {
+	t.Helper()
 	root, err := peer.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(root, "README.md"))
+	b, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, ok := strings.Cut(string(b), "\n**"+heading+"**")
+	_, text, ok := strings.Cut(string(b), after)
 	if !ok {
-		t.Fatalf("the README has no %s", heading)
+		t.Fatalf("%s has no %q", document, after)
 	}
 	_, text, ok = strings.Cut(text, "\n```sh\n")
 	text, _, ok2 := strings.Cut(text, "\n```\n")
 	if !ok || !ok2 {
-		t.Fatalf("the README has no block of code after %s", heading)
+		t.Fatalf("%s has no block of code after %q", document, after)
 	}
 	var commands []string
 	for line := range strings.Lines(text) {
