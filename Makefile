@@ -141,10 +141,11 @@ bin/pmdas/pmda%: FORCE
 FORCE:
 
 # As on a host without PCP, and beside another pmcd: it needs and writes no file
-# outside of this directory. ^C ends it.
+# outside of this directory. ^C ends it. The name is not pmcd, for "pmsignal -a pmcd".
 run: build
 	@mkdir -p bin/run
-	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
+	@ln -sf ../pmcd bin/run/pmcd-run
+	@exec bin/run/pmcd-run -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
 
 install:
 	@for f in $(BUILT) bin/pmcdctl bin/pmcd-prometheus; do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done

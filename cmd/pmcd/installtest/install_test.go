@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -283,6 +284,18 @@ func TestInstall(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// "make run", which may be beside PCP's pmcd, starts no process that "pmsignal -a pmcd" would
+// send a signal to.
+func TestRunName(t *testing.T) {
+	cmd := exec.Command("make", "-n", "run")
+	cmd.Dir = tree(t)
+	out, err := cmd.CombinedOutput()
+	m := regexp.MustCompile(`exec (\S+) -f `).FindSubmatch(out)
+	if err != nil || m == nil || filepath.Base(string(m[1])) == "pmcd" {
+		t.Errorf("%v: it runs %q\n%s", err, m, out)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,15 @@ func testImage(t *testing.T, bin string) {
 		t.Fatal(err)
 	}
 	command(t, ".", "sh", filepath.Join(source, "root.sh"), bin, filepath.Join(dir, "root"))
-	t.Run("name spaces", func(t *testing.T) { runImage(t, dir, spacesScript, false) })
+	t.Run("name spaces", func(t *testing.T) {
+		pid := runImage(t, dir, spacesScript, false)
+		for _, probe := range probes(t, filepath.Join(source, "daemonset.yaml")) {
+			args := append([]string{"nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "-r", "-S", "65532", "-G", "65532"}, probe...)
+			if said := command(t, "/", args...); !strings.Contains(said, "listening: ") {
+				t.Errorf("%q: %s", probe, said)
+			}
+		}
+	})
 	t.Run("name spaces with / of the host", func(t *testing.T) { runImage(t, dir, spacesWithRootScript, true) })
 	if os.Getenv("PMCD_LONG") != "" {
 		t.Run("podman", func(t *testing.T) {
@@ -46,12 +55,28 @@ func testImage(t *testing.T, bin string) {
 			command(t, dir, "cp", filepath.Join(source, "Dockerfile"), ".")
 			pid := runImage(t, dir, podmanScript, false)
 			// What the DaemonSet asks.
-			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec -i pmcd /usr/bin/pmcdctl status", dir)
-			if !strings.Contains(said, "linux") {
+			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec -i pmcd /usr/bin/pmcdctl status --ready", dir)
+			if !strings.Contains(said, "listening: ") {
 				t.Errorf("pmcdctl status: %s", said)
 			}
 		})
 	}
+}
+
+// probes returns the commands that a DaemonSet runs in its containers.
+func probes(t *testing.T, path string) (commands [][]string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`exec: \{command: \[(.*)\]\}`).FindAllSubmatch(b, -1) {
+		commands = append(commands, strings.Split(string(m[1]), ", "))
+	}
+	if len(commands) == 0 {
+		t.Fatalf("%s has no probe that is a command", path)
+	}
+	return commands
 }
 
 // The scripts run the image whose root directory is root, with the directory run as a volume,

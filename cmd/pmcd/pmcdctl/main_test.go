@@ -278,6 +278,10 @@ func TestStatus(t *testing.T) {
 	if code, text, _ := runHere("status", "-s", p.sock); code != exitProblems || !strings.Contains(text, "\nnone   3       pipe  down ") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
+	// It serves nevertheless.
+	if code, text, _ := runHere("status", "--ready", "-s", p.sock); code != exitOK || !strings.Contains(text, "listening: unix:"+p.sock) || !strings.Contains(text, "1 of 2 agents ready") {
+		t.Errorf("--ready: exit code %d\n%s", code, text)
+	}
 
 	// The status has a rejected configuration until there is a valid one.
 	write(t, conf, "none\n")
@@ -292,6 +296,9 @@ func TestStatus(t *testing.T) {
 	}
 
 	p.stop()
+	if code, _, _ := runHere("status", "--ready", "-s", p.sock); code != exitNone {
+		t.Errorf("--ready without pmcd: exit code %d", code)
+	}
 	for _, path := range []string{p.sock, ctl.Path(p.sock)} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left behind", path)

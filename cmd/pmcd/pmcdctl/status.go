@@ -25,14 +25,17 @@ const askTime = 10 * time.Second
 
 // statusCommand is pmcdctl status.
 func statusCommand(code *int) *cobra.Command {
-	var asJSON bool
+	var asJSON, ready bool
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "show the state of the running pmcd, its agents, limits and clients",
 		Long: `Show the state of the running pmcd, its agents, limits and clients.
 
-Only root and the user that pmcd runs as may ask.`,
+Only root and the user that pmcd runs as may ask.
+
+With --ready the exit code is 0 if pmcd serves clients, whatever its agents do and
+whatever problems there are.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			*code = exitNone
@@ -43,6 +46,9 @@ Only root and the user that pmcd runs as may ask.`,
 				return err
 			}
 			*code = exitCode(r)
+			if ready {
+				return printReady(cmd.OutOrStdout(), r, code)
+			}
 			if asJSON {
 				enc := message.NewJSONEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -52,6 +58,8 @@ Only root and the user that pmcd runs as may ask.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
+	cmd.Flags().BoolVar(&ready, "ready", false, "print a line, and exit with 0 if pmcd serves: for probes of containers")
+	cmd.MarkFlagsMutuallyExclusive("json", "ready")
 	cmd.Flags().StringVarP(&socket, "socket", "s", "",
 		"Unix domain `socket` of the pmcd, as in pmcd -s; or the one beside it, which ends in .ctl")
 	return cmd
@@ -114,6 +122,24 @@ func exitCode(r *ctl.Report) int {
 		}
 	}
 	return exitOK
+}
+
+// printReady writes whether pmcd serves, and sets the exit code. A pmcd that has lost all its
+// sockets for clients still answers here.
+func printReady(w io.Writer, r *ctl.Report, code *int) error {
+	if *code = exitOK; len(r.Listening) == 0 {
+		*code = exitProblems
+	}
+	agents := 0
+	for _, a := range r.Agents {
+		if a.State == ctl.Ready {
+			agents++
+		}
+	}
+	p := table.New(w)
+	p.Line("listening: %s; %d of %s ready, %s", cmp.Or(strings.Join(r.Listening, " "), "nowhere"),
+		agents, plural(len(r.Agents), "agent"), plural(len(r.Problems), "problem"))
+	return p.Flush()
 }
 
 // fewClients is how many clients are shown to people.
