@@ -102,6 +102,7 @@ func versionText() string {
 // environment. warn is false in the second process of daemon mode, because the first one
 // has printed the warnings.
 func complete(opt *cli.Options, warn bool, stderr io.Writer) error {
+	opt.WithoutPCPConf = !pcpconf.Exists(os.LookupEnv) // before it adds variables that may name another
 	if !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
 		opt.Embedded = true
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
@@ -108,5 +110,20 @@ func TestBadOptionsOfService(t *testing.T) {
 	fatal := filepath.Join(t.TempDir(), "fatal")
 	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != cli.ExitError || pmcdtest.Read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
 		t.Errorf("exit code %d, and the file of -x has %q", code, pmcdtest.Read(fatal))
+	}
+}
+
+// pcp.conf decides where a pmcd listens that has a configuration and no -i.
+func TestDefaultAddresses(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"pcp.conf": ""})
+	for file, want := range map[string][]string{"pcp.conf": nil, "none": {"loopback"}} {
+		t.Setenv("PCP_CONF", filepath.Join(dir, file))
+		opt, err := cli.Parse([]string{"-f", "-c", "conf", "-n", "names"})
+		if err == nil {
+			err = complete(opt, true, io.Discard)
+		}
+		if err != nil || !slices.Equal(opt.Interfaces, want) {
+			t.Errorf("%s: listens at %q, want %q, %v", file, opt.Interfaces, want, err)
+		}
 	}
 }

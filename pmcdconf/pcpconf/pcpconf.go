@@ -63,6 +63,12 @@ func CheckNamed(lookup func(string) (string, bool)) error {
 	return nil
 }
 
+// Exists reports whether there is a pcp.conf that Load would read, or fail to read.
+func Exists(lookup func(string) (string, bool)) bool {
+	_, err := Load(lookup)
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // SetEnv adds the variables of pcp.conf to the environment of this process, as
 // libpcp does in every program. A missing pcp.conf is not an error.
 func SetEnv() error {

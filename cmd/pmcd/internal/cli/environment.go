@@ -76,31 +76,38 @@ func (opt *Options) Complete(getenv func(string) string) error {
 		opt.Socket = filepath.Join(dir, "pmcd.socket")
 	}
 	opt.TLSConf = getenv("PCP_TLSCONF_PATH")
+	// C pmcd differs: it listens at all addresses. A host without PCP has no access rules of PCP
+	// that protect it, and -c and -n alone must not open it to the network.
+	if len(opt.Interfaces) == 0 && (opt.Embedded || opt.preferEmbedded || opt.WithoutPCPConf) {
+		opt.Interfaces, opt.Local = []string{"loopback"}, true
+	}
 	if opt.Embedded {
-		if len(opt.Interfaces) == 0 {
-			opt.Interfaces, opt.Local = []string{"loopback"}, true
-		}
 		return nil
 	}
 	opt.TLSConf = cmp.Or(opt.TLSConf, tlsconf.DefaultPath)
 	opt.Log = cmp.Or(opt.Log, "pmcd.log")
 	opt.Config = cmp.Or(opt.Config, getenv("PCP_PMCDCONF_PATH"))
-	names := filepath.Join(getenv("PCP_VAR_DIR"), "pmns")
-	if getenv("PCP_VAR_DIR") != "" {
+	if opt.Config == "" {
+		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one: %s; give -c, or --embedded for what is compiled in", notNamed("PCP_PMCDCONF_PATH", getenv))
+	}
+	names := ""
+	if dir := getenv("PCP_VAR_DIR"); dir != "" {
+		names = filepath.Join(dir, "pmns")
 		opt.Namespace.Include = []string{names}
 	}
 	if opt.Namespace.Path == "" {
 		opt.Namespace.Default = true
-		opt.Namespace.Path = cmp.Or(getenv("PMNS_DEFAULT"), getenv("PCP_VAR_DIR")+"/pmns/root")
-	}
-	if opt.Config == "" {
-		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one: %s; give -c, or --embedded for what is compiled in", withoutConfig(getenv))
+		opt.Namespace.Path = getenv("PMNS_DEFAULT")
+		if opt.Namespace.Path == "" && names == "" {
+			return fmt.Errorf("no name space: neither -n nor pcp.conf names one: %s; give -n, such as -n /usr/share/pmcd/root", notNamed("PCP_VAR_DIR", getenv))
+		}
+		opt.Namespace.Path = cmp.Or(opt.Namespace.Path, filepath.Join(names, "root"))
 	}
 	return nil
 }
 
-// withoutConfig returns why pcp.conf does not name a configuration file.
-func withoutConfig(getenv func(string) string) string {
+// notNamed returns why pcp.conf does not set the variable that names a file.
+func notNamed(name string, getenv func(string) string) string {
 	lookup := func(name string) (string, bool) {
 		v := getenv(name)
 		return v, v != ""
@@ -111,5 +118,5 @@ func withoutConfig(getenv func(string) string) string {
 	if _, err := pcpconf.Load(lookup); err != nil {
 		return err.Error()
 	}
-	return "it does not set PCP_PMCDCONF_PATH"
+	return "it does not set " + name
 }

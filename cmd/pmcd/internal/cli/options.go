@@ -50,6 +50,7 @@ type Options struct {
 	preferEmbedded   bool   // --prefer-embedded
 	EndWithRoot      bool   // --exit-without-helper
 	Named            bool   // -c, -n or -N
+	WithoutPCPConf   bool   // there is no pcp.conf
 	Verify           bool
 	VerifyRights     bool // -v also prints which agents run without root's rights, and what is not an error of TLS. --verify does not: PCP's script prints its output at each start, and the log has these lines
 	Local            bool

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"net/netip"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +122,37 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// Without pcp.conf, and on a host whose unit prefers what is compiled in, -c and -n do not open
+// the host to the network. With pcp.conf they do, as in C pmcd.
+func TestDefaultAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		args    string
+		pcpConf bool
+		want    []string
+		local   bool // pmcd.feature.local
+	}{
+		{"-c /c -n /n", false, []string{"loopback"}, true},
+		{"-c /c -n /n -p 1", false, []string{"loopback"}, true},
+		{"-c /c -n /n -i INADDR_ANY", false, []string{""}, false},
+		{"-c /c -n /n", true, nil, false},
+		{"--prefer-embedded -c /c -n /n", true, []string{"loopback"}, true},
+		{"--prefer-embedded -c /c -n /n -i 192.0.2.1", true, []string{"192.0.2.1"}, false},
+		{"--embedded", true, []string{"loopback"}, true},
+	} {
+		opt, err := Parse(strings.Fields(tt.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.WithoutPCPConf = !tt.pcpConf
+		if err := opt.Complete(func(string) string { return "" }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(opt.Interfaces, tt.want) || opt.Local != tt.local {
+			t.Errorf("%s, pcp.conf: %v: got %q, %v, want %q, %v", tt.args, tt.pcpConf, opt.Interfaces, opt.Local, tt.want, tt.local)
+		}
+	}
+}
+
 // Warnings of a kind have the same message, and differ in their attributes.
 func TestWarningMessages(t *testing.T) {
 	opt, err := Parse([]string{"-p", "70000,70001"})
@@ -181,57 +214,57 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{
-			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMCD_RESTART_AGENTS": "0", "PMCD_LATE_GRACE": "7"},
+			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "0", "PMCD_LATE_GRACE": "7"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.NoRestart, o.LateGrace = []int{44321}, "/s", true, 7*time.Second
-				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Namespace.Path, o.Namespace.Default = "/names", true
 				o.Warnings = warnings("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
 			}, "",
 		},
 		{
-			"an option wins, and only 0 and 1 are valid", "-c /c -s /s --late-grace 0", map[string]string{"PMCD_RESTART_AGENTS": "no", "PMCD_LATE_GRACE": "7"},
+			"an option wins, and only 0 and 1 are valid", "-c /c -s /s --late-grace 0", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "no", "PMCD_LATE_GRACE": "7"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.LateGrace = []int{44321}, "/s", -1
-				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Namespace.Path, o.Namespace.Default = "/names", true
 				o.Mistakes = []string{"PMCD_RESTART_AGENTS=no in environment is ignored: 0 (agents that fail are not started again) and 1 are valid"}
 				o.Warnings = warnings(o.Mistakes...)
 			}, "",
 		},
 		{
-			"longest reply", "-c /c -s /s", map[string]string{"PMCD_MAX_REPLY": "65536", "PMCD_RESTART_AGENTS": "1"},
+			"longest reply", "-c /c -s /s", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_MAX_REPLY": "65536", "PMCD_RESTART_AGENTS": "1"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.MaxReply = []int{44321}, "/s", 65536
-				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Namespace.Path, o.Namespace.Default = "/names", true
 			}, "",
 		},
 		{
-			"an option for the longest reply wins", "-c /c -s /s --max-reply=100000", map[string]string{"PMCD_MAX_REPLY": "x"},
+			"an option for the longest reply wins", "-c /c -s /s --max-reply=100000", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_MAX_REPLY": "x"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.MaxReply = []int{44321}, "/s", 100000
-				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Namespace.Path, o.Namespace.Default = "/names", true
 			}, "",
 		},
 		{"bad longest reply", "-c /c", map[string]string{"PMCD_MAX_REPLY": "65535"}, nil, `bad PMCD_MAX_REPLY in the environment: "65535": a number of bytes, 65536 or more, is valid`},
 		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, `bad PMCD_LATE_GRACE in the environment: "soon": a number of seconds, 0 or more, is valid`},
 		{
-			"backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
+			"backlog", "-c /c", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
 			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/names", true
 				o.Backlog = 7
 				o.Warnings = warnings("maxpending=7 from PMCD_MAXPENDING=7 in environment")
 			}, "",
 		},
 		{
-			"tls.conf", "-c /c", map[string]string{"PCP_TLSCONF_PATH": "/tls.conf"},
+			"tls.conf", "-c /c", map[string]string{"PMNS_DEFAULT": "/names", "PCP_TLSCONF_PATH": "/tls.conf"},
 			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/names", true
 				o.TLSConf = "/tls.conf"
 			}, "",
 		},
 		{
-			"no backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
+			"no backlog", "-c /c", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
 			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/names", true
 				o.Mistakes = []string{
 					"PMCD_LOCAL=no in environment is ignored: 1 (localhost only) and 0 are valid",
 					"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number",
@@ -240,14 +273,22 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{
-			"-Q and -S, of which only the daemon knows whether they can work", "-c /c -Q -S", nil,
+			"-Q and -S, of which only the daemon knows whether they can work", "-c /c -Q -S", map[string]string{"PMNS_DEFAULT": "/names"},
 			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/names", true
 				o.RemoteCert, o.ReqAuth = true, true
 			}, "",
 		},
 		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, `bad PMCD_PORT in the environment: "x": port numbers, separated by commas, are valid`},
 		{"no configuration", "", nil, nil, "no configuration file"},
+		{
+			"no name space", "-c /c", map[string]string{"PCP_CONF": "/none"}, nil,
+			"no name space: neither -n nor pcp.conf names one: PCP_CONF: open /none: no such file or directory; give -n, such as -n /usr/share/pmcd/root",
+		},
+		{
+			"a pcp.conf without name space", "-c /c", map[string]string{"PCP_CONF": os.DevNull}, nil,
+			"no name space: neither -n nor pcp.conf names one: it does not set PCP_VAR_DIR; give -n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,11 +30,14 @@ import (
 // mistakes that C pmcd rejects, too, or that would keep pmcd from starting. All others are
 // warnings.
 func Run(opt *cli.Options, incomplete error, builtin open.BuiltinAgents, stderr io.Writer) int {
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin, notes: opt.VerifyRights}
 	if incomplete != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", strings.TrimSpace("pmcd verify "+opt.Config), incomplete)
+		if opt.Config != "" {
+			v.conf(opt)
+		}
 		return cli.ExitError
 	}
-	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin, notes: opt.VerifyRights}
 	if opt.Embedded { // tests have checked the rest
 		v.tls(opt)
 		return v.code
