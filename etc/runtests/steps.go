@@ -43,8 +43,9 @@ func groups(name string) [][]step {
 			{{name: "format", args: []string{"gofmt", "-l", "."}, silent: true}},
 			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
 			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-short", "-skip=^TestPeer")},
-			{tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$"),
-				tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$").with("PMCD_BOOT=1")},
+			// Not side by side: the agents see the control groups of the machine.
+			{tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$")},
+			{tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$").with("PMCD_BOOT=1")},
 		}
 	case "check":
 		return [][]step{{
@@ -72,7 +73,8 @@ func groups(name string) [][]step {
 				tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x")},
 			{tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
 				tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer")},
-			{tests("Go plugins", long[:1], "-count=1"), tests("PCP's agents, releases", long[3:], "-count=1")},
+			{tests("Go plugins", long[:1], "-count=1")},
+			{tests("PCP's agents, releases", long[3:], "-count=1", "-p=1", "-timeout=20m")},
 			{tests("the daemon, fuzzed", long[1:2], "-count=1")},
 		}, groups("systemtest"), groups("peertest"))
 	}
