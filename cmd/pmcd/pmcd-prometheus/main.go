@@ -62,7 +62,8 @@ var defaultMetrics = strings.Fields(`
 	pmcd.agent.status pmcd.numagents pmcd.numclients
 `)
 
-const help = `Serve metrics of a pmcd to Prometheus: /metrics, /healthz and /readyz.
+const help = `Serve metrics of a pmcd to Prometheus: /metrics, /healthz and /readyz, and a page
+with links to them.
 
 A METRIC is the name of a metric, or of a node in the name space for all metrics
 below. Without one, metrics of the kernel, memory, disks, file systems and the

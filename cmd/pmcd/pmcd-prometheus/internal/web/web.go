@@ -1,5 +1,6 @@
 // Package web serves metric families to Prometheus over HTTP.
 //
+//	/         a page with links to these
 //	/metrics  the values
 //	/healthz  200 as long as the program runs
 //	/readyz   200 if pmcd answers and all its agents have settled, otherwise 503
@@ -12,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -74,6 +76,7 @@ func New(c Config) *Server {
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.conns = conns{most: maxConns, log: c.Log}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", start)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
@@ -108,6 +111,26 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-failed
 	return nil
+}
+
+// startPage is for people. It has nothing that is asked of a pmcd.
+const startPage = `<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<title>pmcd-prometheus</title>
+<h1>pmcd-prometheus</h1>
+<p>Metrics of a pmcd, for Prometheus.</p>
+<ul>
+<li><a href="metrics">metrics</a>: the values</li>
+<li><a href="readyz">readyz</a>: does pmcd answer, and have its agents settled?</li>
+<li><a href="healthz">healthz</a>: does this program run?</li>
+</ul>
+</html>
+`
+
+func start(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	io.WriteString(w, startPage)
 }
 
 // metrics answers a scrape.

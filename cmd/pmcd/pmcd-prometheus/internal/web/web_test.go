@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,6 +104,27 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// The page has links to all that there is, and is not in the way of other paths.
+func TestStartPage(t *testing.T) {
+	s, _ := newServer(&source{}, false)
+	w := s.get(t.Context(), "/")
+	if got := w.Header().Get("Content-Type"); w.Code != 200 || got != "text/html; charset=utf-8" {
+		t.Errorf("%d, %s\n%s", w.Code, got, w.Body)
+	}
+	links := regexp.MustCompile(`<a href="(.*?)"`).FindAllStringSubmatch(w.Body.String(), -1)
+	if len(links) != 3 {
+		t.Errorf("links: %q", links)
+	}
+	for _, link := range links {
+		if w := s.get(t.Context(), "/"+link[1]); w.Code != 200 {
+			t.Errorf("%s: %d", link[1], w.Code)
+		}
+	}
+	if w := s.get(t.Context(), "/metric"); w.Code != 404 {
+		t.Errorf("/metric: %d", w.Code)
+	}
+}
+
 func TestGzip(t *testing.T) {
 	for accept, want := range map[string]bool{
 		"": false, "gzip": true, "deflate, GZIP;q=0.5": true, "gzip;q=0": false, "br": false, "gzip;q=x": false, "identity;q=1, gzip; q=1.0": true,
@@ -138,7 +160,7 @@ func TestPaths(t *testing.T) {
 		{"GET", "/readyz", 200, "ok\n"},
 		{"HEAD", "/metrics", 200, ""},
 		{"POST", "/metrics", 405, ""},
-		{"GET", "/", 404, ""},
+		{"GET", "/", 200, startPage},
 		{"GET", "/metrics/x", 404, ""},
 	} {
 		w := httptest.NewRecorder()
