@@ -23,16 +23,17 @@ func listCommand(code *int) *cobra.Command {
 	var f clientFlags
 	var details bool
 	cmd := &cobra.Command{
-		Use:   "list [flags] [PREFIX]",
-		Short: "list the names of metrics",
-		Long: `List the names of all metrics, or of those that begin with PREFIX.
+		Use:   "list [flags] [TEXT]",
+		Short: "list the names of metrics, or find metrics",
+		Long: `List the names of all metrics, or of those that begin with TEXT. If there are
+none, list those that have TEXT in them, or else in their line of help.
 
 With -l there is more about each: its type, semantics, units and a line of help.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: f.completeNames(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
-				names, err := metrics.Names(ctx, c, strings.Join(args, ""))
+				names, err := metrics.Find(ctx, c, strings.Join(args, ""))
 				if err != nil {
 					return err
 				}

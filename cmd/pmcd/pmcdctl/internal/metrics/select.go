@@ -203,6 +203,45 @@ func Names(ctx context.Context, c *pmapi.Client, prefix string) ([]string, error
 	return names, nil
 }
 
+// Find returns the names of all metrics that begin with text. If there are none, it returns those
+// that have text in them, and if there are none either, those with it in their line of help.
+func Find(ctx context.Context, c *pmapi.Client, text string) ([]string, error) {
+	names, err := Names(ctx, c, text)
+	if !errors.Is(err, pdu.ErrnoName) {
+		return names, err
+	}
+	all, allErr := traverse(ctx, c, "")
+	if IsLost(allErr) {
+		return nil, allErr
+	}
+	word := strings.ToLower(text)
+	for _, name := range all {
+		if strings.Contains(strings.ToLower(name), word) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	if strings.Contains(word, ".") { // a name, for which a line is read of each metric in vain
+		return nil, err
+	}
+	ids, _ := c.Lookup(ctx, all...)
+	for i, id := range ids {
+		line, lineErr := c.Text(ctx, id, pdu.TextOneLine)
+		if IsLost(lineErr) {
+			return nil, lineErr
+		}
+		if strings.Contains(strings.ToLower(line), word) {
+			names = append(names, all[i])
+		}
+	}
+	if len(names) == 0 {
+		return nil, err
+	}
+	return names, nil
+}
+
 func traverse(ctx context.Context, c *pmapi.Client, name string) (names []string, err error) {
 	for name, err := range c.Traverse(ctx, name) {
 		if err != nil {
