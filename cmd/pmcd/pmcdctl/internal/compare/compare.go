@@ -278,7 +278,7 @@ func text(v *metrics.Value) string {
 	if v.Err != nil {
 		return errorText(v.Err)
 	}
-	return v.Is.String()
+	return v.Text()
 }
 
 // near reports whether v is within the tolerance of what lies between two values.

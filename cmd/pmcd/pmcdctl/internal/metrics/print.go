@@ -131,7 +131,7 @@ func PrintSample(w io.Writer, s *Sample) error {
 				p.Line("%s\t%s", v.Label(m.Name), "no value: "+v.Error)
 				continue
 			}
-			p.Line("%s\t%s", v.Label(m.Name), v.Is.String()+units)
+			p.Line("%s\t%s", v.Label(m.Name), v.Text()+units)
 		}
 	}
 	return p.Flush()

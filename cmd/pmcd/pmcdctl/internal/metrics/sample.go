@@ -127,13 +127,24 @@ func newValue(inst pmapi.Instance[pmapi.Value]) Value {
 
 // number returns a number that is f for JSON: in full, and not longer than that.
 func number(v pmapi.Value, f float64) json.Number {
+	var b []byte
 	switch v.Type() {
 	case pdu.MetricFloat:
-		return json.Number(strconv.FormatFloat(f, 'g', -1, 32))
+		b, _ = json.Marshal(float32(f))
 	case pdu.MetricDouble:
-		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+		b, _ = json.Marshal(f)
+	default:
+		return json.Number(v.String())
 	}
-	return json.Number(v.String())
+	return json.Number(b)
+}
+
+// Text returns the value for people: a number as in JSON, and all else as PCP prints it.
+func (v *Value) Text() string {
+	if n, ok := v.Value.(json.Number); ok {
+		return n.String()
+	}
+	return v.Is.String()
 }
 
 // HasRates reports whether a value is the rate of a counter.

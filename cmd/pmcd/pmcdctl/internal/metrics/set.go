@@ -69,7 +69,7 @@ func (s *Sampler) one(ctx context.Context) (any, string, error) {
 		return nil, "", err
 	}
 	if m := &sample.Metrics[0]; len(m.Values) == 1 && m.Values[0].Err == nil {
-		return m.Values[0].Value, m.Values[0].Is.String(), nil
+		return m.Values[0].Value, m.Values[0].Text(), nil
 	}
 	return nil, "no value", nil
 }
