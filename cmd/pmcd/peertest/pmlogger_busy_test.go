@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -41,8 +42,13 @@ pmdumplog -z a sample.long.one
 
 // A pmlogger misses no sample beside another process of the same user that has many
 // connections with requests.
+//
+// It depends on what else the machine does.
 func TestPmloggerBesideBusyProcess(t *testing.T) {
 	peer.Require(t)
+	if os.Getenv("PMCD_LONG") == "" {
+		t.Skip("needs a quiet machine: PMCD_LONG=1")
+	}
 	path, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)
