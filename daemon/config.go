@@ -201,3 +201,7 @@ type Namespace = reload.Namespace
 
 // Embedded is a configuration that is not in files. A reload does not change it.
 type Embedded = reload.Embedded
+
+// A Mistake is the error of New, LoadNames and Run if an admin must change a file of the
+// configuration before a daemon can start.
+type Mistake = reload.Mistake

@@ -67,6 +67,7 @@ func run(args []string, stderr io.Writer) int {
 		return cli.NotStarted(stderr)
 	}
 	opt, err := cli.Parse(args)
+	opt.Service = opt.Managed || os.Getenv("NOTIFY_SOCKET") != ""
 	if err != nil {
 		code, failure := opt.Reject(err, versionText(), os.Stdout, stderr)
 		if failure != nil {
@@ -82,7 +83,7 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
 		cli.NotStarted(stderr)
 		launcher.ReportFailure(err, opt.FailureFile, nil)
-		return cli.ExitError
+		return opt.MistakeCode()
 	case launcher == nil && !opt.Foreground && !opt.Managed:
 		return background.Start(stderr)
 	}

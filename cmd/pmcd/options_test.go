@@ -89,16 +89,19 @@ func TestBadOptionsOfService(t *testing.T) {
 		code         int
 		want         string // all of the standard error output; "" is the usage, as long as it is
 	}{
-		{"-F --bogus", "", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
-		{"--bogus -q 0 x", "/n", 1, "pmcd: not started: unrecognized option '--bogus'; -q requires a positive numeric argument (0); unexpected argument \"x\"\n"},
-		{"--verify --bogus", "/n", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
-		{"-F -c", "", 1, "pmcd: not started: option requires an argument -- 'c'\n"},
-		{"-F -p x", "", 1, "pmcd: not started: -p requires a positive numeric argument (x)\n"},
-		{"-F --help", "/n", 1, "pmcd: not started: --help is not for a service\n"},
-		{"-V", "/n", 1, "pmcd: not started: --version is not for a service\n"},
+		{"-F --bogus", "", 78, "pmcd: not started: unrecognized option '--bogus'\n"},
+		{"--bogus -q 0 x", "/n", 78, "pmcd: not started: unrecognized option '--bogus'; -q requires a positive numeric argument (0); unexpected argument \"x\"\n"},
+		{"--verify --bogus", "/n", 78, "pmcd: not started: unrecognized option '--bogus'\n"},
+		{"-F -c", "", 78, "pmcd: not started: option requires an argument -- 'c'\n"},
+		{"-F -p x", "", 78, "pmcd: not started: -p requires a positive numeric argument (x)\n"},
+		{"-F --help", "/n", 78, "pmcd: not started: --help is not for a service\n"},
+		{"-V", "/n", 78, "pmcd: not started: --version is not for a service\n"},
+		{"-F -c conf -n names", "", 78, "pmcd: bad PMCD_PORT in the environment: \"x\": port numbers, separated by commas, are valid\npmcd not started due to errors!\n"},
+		{"-f -c conf -n names", "", 1, "pmcd: bad PMCD_PORT in the environment: \"x\": port numbers, separated by commas, are valid\npmcd not started due to errors!\n"},
 		{"-F --help", "", 0, ""},
 		{"-f --bogus", "", 0, "pmcd: unrecognized option '--bogus'\nUsage: pmcd [options]\nTry 'pmcd --help' for the options.\n"},
 	} {
+		t.Setenv("PMCD_PORT", "x")
 		t.Setenv("NOTIFY_SOCKET", tt.socket)
 		var stderr bytes.Buffer
 		code := run(strings.Fields(tt.args), &stderr)
@@ -108,7 +111,7 @@ func TestBadOptionsOfService(t *testing.T) {
 	}
 	t.Setenv("NOTIFY_SOCKET", "")
 	fatal := filepath.Join(t.TempDir(), "fatal")
-	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != cli.ExitError || pmcdtest.Read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
+	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != cli.ExitMistake || pmcdtest.Read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
 		t.Errorf("exit code %d, and the file of -x has %q", code, pmcdtest.Read(fatal))
 	}
 }

@@ -93,6 +93,9 @@ func (s *server) fail(err error) int {
 		cli.NotStarted(s.out.Output)
 	}
 	s.launcher.ReportFailure(err, s.opt.FailureFile, s.out)
+	if errors.As(err, new(*daemon.Mistake)) {
+		return s.opt.MistakeCode()
+	}
 	return cli.ExitError
 }
 

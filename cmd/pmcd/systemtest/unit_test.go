@@ -106,13 +106,14 @@ func (h *host) restarts() {
 }
 
 // A mistake in what the admin has written is the end of the start, with a reason
-// of one line and an exit code; systemd tries again.
+// of one line and an exit code. systemd tries again only if the cause may go away.
 func TestUnitMistake(t *testing.T) {
 	h := without(t)
-	for _, tt := range []struct{ options, want string }{
-		{"--nosuch", "nosuch"},
-		{"-U nosuch", "nosuch"},
-		{"-c /nosuch", "/nosuch"},
+	for _, tt := range []struct{ options, want, then string }{
+		{"--nosuch", "nosuch", "failed"},
+		{"-U nosuch", "nosuch", "auto-restart"},
+		{"-c /nosuch -n /nosuch", "/nosuch", "failed"},
+		{"-c /nosuch", "give -n", "failed"},
 	} {
 		h.Write(t, "/etc/default/pmcd", `PMCD_OPTIONS="`+tt.options+`"`+"\n")
 		before := h.says()
@@ -123,8 +124,11 @@ func TestUnitMistake(t *testing.T) {
 		if got := h.show("pmcd.service", "Result"); got != "exit-code" {
 			t.Errorf("%s: %s: %s", tt.options, got, text)
 		}
-		if got := h.show("pmcd.service", "SubState"); got != "auto-restart" {
-			t.Errorf("%s: %s", tt.options, got)
+		if got := h.show("pmcd.service", "SubState"); got != tt.then {
+			t.Errorf("%s: %s, want %s", tt.options, got, tt.then)
+		}
+		if failed := strings.Contains(h.run("systemctl --failed"), "pmcd.service"); failed != (tt.then == "failed") {
+			t.Errorf("%s: systemctl --failed shows it: %v", tt.options, failed)
 		}
 		h.run("systemctl stop pmcd.service")
 		said := strings.TrimPrefix(h.says(), before)
@@ -132,8 +136,17 @@ func TestUnitMistake(t *testing.T) {
 			t.Errorf("%s: pmcd says\n%s", tt.options, said)
 		}
 	}
+	// A client that waits does not have it started for ever.
+	h.Write(t, "/etc/default/pmcd", `PMCD_OPTIONS="--nosuch"`+"\n")
+	h.run("systemctl start pmcd.socket")
+	if conn, err := h.Dial("tcp", "127.0.0.1:44321"); err != nil {
+		t.Error(err)
+	} else {
+		defer conn.Close()
+	}
+	h.until("systemctl is-failed pmcd.socket && systemctl is-failed pmcd.service")
 	h.Write(t, "/etc/default/pmcd", "")
-	h.run("systemctl start pmcd.service && pmcdctl status")
+	h.run("systemctl restart pmcd.socket pmcd.service && pmcdctl status")
 }
 
 // says returns what pmcd has written to the journal.

@@ -98,7 +98,7 @@ func (r *Reloader) LoadNames(ctx context.Context) error {
 	}
 	r.warn(got)
 	if got.err != nil {
-		return ns.failure(got.err)
+		return asMistake(ns.failure(got.err))
 	}
 	r.takeNames(got)
 	return nil

@@ -105,14 +105,15 @@ func New(cfg Config) *Reloader {
 
 // Load loads the configuration for the first time. It starts no agent. It loads no names,
 // unless the configuration is embedded: see LoadNames. It logs mistakes that are not
-// errors. It returns an error if ctx ends before the files are read.
+// errors. It returns an error if ctx ends before the files are read, and a *Mistake if they
+// must be changed.
 func (r *Reloader) Load(ctx context.Context) error {
 	conf, tree, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
 	if len(conf.Agents) == 0 {
-		return pmcdconf.NoAgents(r.cfg.ConfigFile)
+		return asMistake(pmcdconf.NoAgents(r.cfg.ConfigFile))
 	}
 	list := make([]*agentset.Agent, len(conf.Agents))
 	for i := range conf.Agents {
@@ -145,7 +146,7 @@ func (r *Reloader) read(ctx context.Context) (*pmcdconf.Config, *pmnsload.Tree, 
 	}
 	r.describeRead(got.confRead)
 	if got.err != nil {
-		return nil, nil, got.err
+		return nil, nil, asMistake(got.err)
 	}
 	r.conf.version, r.watchedBefore = got.seen, got.watched
 	return got.conf, nil, nil

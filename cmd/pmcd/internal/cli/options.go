@@ -45,6 +45,7 @@ type Options struct {
 	NoRestart        bool
 	Foreground       bool   // -f
 	Managed          bool   // -F, which has precedence
+	Service          bool   // -F, or a service manager or a script of it has started this process
 	FailureFile      string // where failures at the start are copied; "" is the terminal
 	Embedded         bool   // serve what is compiled in
 	preferEmbedded   bool   // --prefer-embedded

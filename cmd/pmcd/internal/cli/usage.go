@@ -88,7 +88,23 @@ For the state of a running pmcd: pmcdctl --help
 const (
 	ExitOK    = 0
 	ExitError = 1
+	// ExitMistake is that of a service whose options or configuration an admin must change: it
+	// need not be started again (RestartPreventExitStatus=). It is EX_CONFIG of sysexits.h,
+	// which systemd shows by name.
+	ExitMistake = 78
 )
+
+// MistakeCode returns the exit code of a pmcd that cannot start before an admin has changed its
+// options or its configuration.
+//
+// C pmcd differs: for a service, too, the exit code is 1, and the service manager starts it
+// again and again.
+func (opt *Options) MistakeCode() int {
+	if opt.Service {
+		return ExitMistake
+	}
+	return ExitError
+}
 
 // NotStarted prints that pmcd has not started, as C pmcd does, and returns the exit code.
 func NotStarted(stderr io.Writer) int {
@@ -100,7 +116,7 @@ func NotStarted(stderr io.Writer) int {
 // the command line, and returns the exit code. failure is why pmcd has not started; it is
 // nil if pmcd was not to start.
 //
-// For a service, Reject prints one line, which the journal shows, and returns ExitError.
+// For a service, Reject prints one line, which the journal shows, and returns ExitMistake.
 // C pmcd differs: for an unknown option it prints the usage message and exits with 0, so
 // that the service manager treats the start as a success.
 func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) (code int, failure error) {
@@ -113,7 +129,7 @@ func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) 
 			priority = "<3>"
 		}
 		fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)
-		return ExitError, errors.New(why)
+		return opt.MistakeCode(), errors.New(why)
 	case errors.Is(err, ErrHelp):
 		fmt.Fprint(stderr, usageText)
 	case errors.Is(err, ErrVersion):
