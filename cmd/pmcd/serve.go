@@ -154,6 +154,7 @@ func (s *server) listen() (err error) {
 		return err
 	}
 	s.onClose(func() { s.listeners.Close() })
+	s.opt.Inherit(s.listeners.Inherited())
 	for _, text := range s.listeners.Unbound() {
 		s.opt.Warn("{error}", "error", text, logtext.Event("socket_not_opened"))
 	}

@@ -16,11 +16,12 @@ import (
 
 // Listeners are the sockets that clients connect to.
 type Listeners struct {
-	all     []*listener
-	unix    string   // path of the Unix socket, if there is one
-	file    string   // the same if Listen has made it: Close removes it
-	rows    []row    // of the table in the log
-	unbound []string // sockets that were requested and cannot be opened, and why
+	all       []*listener
+	unix      string // path of the Unix socket, if there is one
+	file      string // the same if Listen has made it: Close removes it
+	rows      []row  // of the table in the log
+	inherited []net.Addr
+	unbound   []string // sockets that were requested and cannot be opened, and why
 }
 
 // A listener is a listening socket.
@@ -52,8 +53,9 @@ func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*L
 			errs = append(errs, err)
 		}
 	}
-	for _, ln := range l.all {
-		switch ln.Addr().(type) {
+	l.inherited = l.Addrs()
+	for _, addr := range l.inherited {
+		switch addr.(type) {
 		case *net.TCPAddr:
 			ports = nil
 		case *net.UnixAddr:
@@ -183,6 +185,9 @@ func (l *Listeners) Addrs() []net.Addr {
 	}
 	return addrs
 }
+
+// Inherited returns the addresses of the sockets that were inherited.
+func (l *Listeners) Inherited() []net.Addr { return l.inherited }
 
 // UnixPath returns the address of the Unix socket, or "" if there is none.
 func (l *Listeners) UnixPath() string { return l.unix }

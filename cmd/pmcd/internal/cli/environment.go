@@ -3,15 +3,25 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strings"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/tlsconf"
 )
 
 // Complete completes the options from the environment and by the defaults.
 func (opt *Options) Complete(getenv func(string) string) error {
+	if len(opt.Interfaces) > 0 {
+		opt.addressesFrom = append(opt.addressesFrom, "-i")
+	}
+	if len(opt.Ports) > 0 {
+		opt.addressesFrom = append(opt.addressesFrom, "-p")
+	}
 	if v := getenv("PMCD_PORT"); v != "" {
+		opt.addressesFrom = append(opt.addressesFrom, "PMCD_PORT")
 		ports, ok := opt.parsePorts("PMCD_PORT", v)
 		if !ok {
 			return fmt.Errorf("bad PMCD_PORT in the environment: %q: port numbers, separated by commas, are valid", v)
@@ -36,7 +46,7 @@ func (opt *Options) Complete(getenv func(string) string) error {
 	if v := getenv("PMCD_LOCAL"); v != "" {
 		switch n, rest := strtol(v, 10); {
 		case n != 0:
-			opt.Local = true
+			opt.Local, opt.localGiven = true, true
 			opt.Interfaces = append(opt.Interfaces, "loopback")
 			opt.Warn("localhost only from PMCD_LOCAL={value} in environment", "value", v)
 		case rest != "":
@@ -69,6 +79,7 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.Mistake("PMCD_MAXPENDING={value} in environment is ignored: not a positive number", "value", v)
 		}
 	}
+	opt.socketGiven = opt.Socket != "" || getenv("PMCD_SOCKET") != ""
 	if opt.Socket == "" {
 		opt.Socket = getenv("PMCD_SOCKET")
 	}
@@ -104,6 +115,34 @@ func (opt *Options) Complete(getenv func(string) string) error {
 		opt.Namespace.Path = cmp.Or(opt.Namespace.Path, filepath.Join(names, "root"))
 	}
 	return nil
+}
+
+// Inherit adds mistakes for what the options and the environment say about addresses without
+// effect, because the service manager has opened sockets at these.
+func (opt *Options) Inherit(addrs []net.Addr) {
+	const remedy = "change ListenStream= (systemctl edit pmcd.socket), or have pmcd listen itself (systemctl disable --now pmcd.socket; systemctl restart pmcd.service)"
+	var tcp []string
+	open := false // to other hosts
+	for _, addr := range addrs {
+		switch addr := addr.(type) {
+		case *net.TCPAddr:
+			tcp = append(tcp, addr.String())
+			open = open || !addr.IP.IsLoopback()
+		case *net.UnixAddr:
+			if opt.socketGiven && addr.Name != opt.Socket {
+				opt.Mistake("the socket {socket} of -s or PMCD_SOCKET is not served: the service manager has opened {path}; "+remedy,
+					"socket", opt.Socket, "path", addr.Name, logtext.Event("option_ignored"))
+			}
+		}
+	}
+	from := opt.addressesFrom
+	if open && opt.localGiven {
+		from = append(from[:len(from):len(from)], "PMCD_LOCAL")
+	}
+	if len(tcp) > 0 && len(from) > 0 {
+		opt.Mistake("{option} without effect: the service manager has opened the ports {addresses}; "+remedy,
+			"option", strings.Join(from, ", "), "addresses", strings.Join(tcp, ", "), logtext.Event("option_ignored"))
+	}
 }
 
 // notNamed returns why pcp.conf does not set the variable that names a file.

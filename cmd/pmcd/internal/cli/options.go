@@ -23,7 +23,10 @@ type Options struct {
 	TLSConf          string // tls.conf; "" is none
 	Interfaces       []string
 	Ports            []int
+	addressesFrom    []string // the options and variables that Interfaces and Ports are from
 	Socket           string
+	socketGiven      bool // -s or PMCD_SOCKET
+	localGiven       bool // PMCD_LOCAL
 	Log              string
 	LogFormat        string // text or json
 	Hostname         string

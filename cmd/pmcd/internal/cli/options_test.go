@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"reflect"
@@ -149,6 +150,39 @@ func TestDefaultAddresses(t *testing.T) {
 		}
 		if !slices.Equal(opt.Interfaces, tt.want) || opt.Local != tt.local {
 			t.Errorf("%s, pcp.conf: %v: got %q, %v, want %q, %v", tt.args, tt.pcpConf, opt.Interfaces, opt.Local, tt.want, tt.local)
+		}
+	}
+}
+
+// What has no effect because sockets are inherited is a mistake.
+func TestInherit(t *testing.T) {
+	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 44321} }
+	unix := &net.UnixAddr{Net: "unix", Name: "/run/pcp/pmcd.socket"}
+	for _, tt := range []struct {
+		args  string
+		env   map[string]string
+		addrs []net.Addr
+		want  []string // how each mistake begins
+	}{
+		{"", nil, []net.Addr{tcp("127.0.0.1"), unix}, nil},
+		{"-i 192.0.2.1 -p 7 -s /s", nil, nil, nil},
+		{"-i 192.0.2.1", map[string]string{"PMCD_SOCKET": "/s"}, []net.Addr{tcp("127.0.0.1"), tcp("::1")}, []string{
+			"-i without effect: the service manager has opened the ports 127.0.0.1:44321, [::1]:44321; change ListenStream= (systemctl edit pmcd.socket), or "}},
+		{"-i 192.0.2.1 -s /s", nil, []net.Addr{unix}, []string{"the socket /s of -s or PMCD_SOCKET is not served: the service manager has opened /run/pcp/pmcd.socket; change "}},
+		{"-p 7 -s /run/pcp/pmcd.socket", map[string]string{"PMCD_PORT": "8"}, []net.Addr{unix, tcp("::1")}, []string{"-p, PMCD_PORT without effect: "}},
+		{"", map[string]string{"PMCD_LOCAL": "1"}, []net.Addr{tcp("127.0.0.1")}, nil},
+		{"", map[string]string{"PMCD_LOCAL": "1"}, []net.Addr{tcp("0.0.0.0")}, []string{"PMCD_LOCAL without effect: "}},
+	} {
+		opt, err := Parse(append([]string{"--embedded"}, strings.Fields(tt.args)...))
+		if err == nil {
+			err = opt.Complete(func(name string) string { return tt.env[name] })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.Inherit(tt.addrs)
+		if !slices.EqualFunc(opt.Mistakes, tt.want, strings.HasPrefix) {
+			t.Errorf("%s %v: got %q, want %q", tt.args, tt.env, opt.Mistakes, tt.want)
 		}
 	}
 }
@@ -309,6 +343,7 @@ func TestEnvironment(t *testing.T) {
 			want, _ := Parse(nil)
 			want.Config, want.Log, want.TLSConf = "/c", "pmcd.log", "/etc/pcp/tls.conf"
 			want.Named = strings.Contains(tt.args, "-c")
+			got.addressesFrom, got.socketGiven, got.localGiven = nil, false, false // see TestInherit
 			tt.want(want)
 			got.Warnings = rendered(got.Warnings)
 			if !reflect.DeepEqual(got, want) {
