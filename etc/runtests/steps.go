@@ -55,7 +55,7 @@ func groups(name string) [][]step {
 		}}
 	case "peertest":
 		return [][]step{
-			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=2", "-timeout=30m")},
+			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=2", "-timeout=60m")},
 			{tests("beside PCP, of packages", withPeers(), "-count=1", "-timeout=30m", "-run=^TestPeer")},
 		}
 	case "systemtest":
