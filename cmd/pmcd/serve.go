@@ -178,7 +178,7 @@ func (s *server) openLog() error {
 			}
 		}
 	}
-	s.out = logging.Open(s.opt.Log, s.opt.LogFormat, s.stderr)
+	s.out = logging.Open(s.opt.Log, s.opt.LogFormat, s.opt.Foreground || s.opt.Managed, s.stderr)
 	s.onClose(s.out.Finish)
 	if s.out.Err != nil { // it is on the standard error output already
 		s.opt.Mistakes = append(s.opt.Mistakes, s.out.Err.Error())
@@ -267,11 +267,14 @@ func (s *server) newDaemon() (err error) {
 			s.notifier.Ready(h)
 		},
 		Changed:   s.notifier.Changed,
-		Problems:  func() []string { return slices.Concat(opt.Mistakes, rights.Problems()) },
+		Problems:  func() []string { return slices.Concat(opt.Mistakes, s.out.Problems(), rights.Problems()) },
 		AgentNote: rights.Note,
 		Open:      agents.Open,
 		Log:       s.log,
 	})
+	if err == nil {
+		s.out.OnChange(s.daemon.HealthChanged)
+	}
 	return err
 }
 

@@ -27,15 +27,24 @@ type File struct {
 // Open makes path the place for messages: the standard output and error
 // output of this process, and so of its agents, go there. If path cannot be
 // opened, or is "-", messages stay where they were. In the first case stderr is told.
-func Open(path, format string, stderr io.Writer) *File {
+//
+// What cannot be written to path later, as on a full disk, goes to the standard error output
+// that was there, or to the journal. In the background (foreground is false) only the journal
+// is left: what waits for the end of that output must not wait for pmcd.
+func Open(path, format string, foreground bool, stderr io.Writer) *File {
 	l := &File{Output: os.Stderr, Path: path, format: format}
+	var spare zapcore.Core
 	if path != "-" {
+		spare = newSpare(format, foreground)
 		if l.Err = redirect(path); l.Err != nil {
 			fmt.Fprintf(stderr, "pmcd: %v\n", l.Err)
 		}
 		l.Opened = l.Err == nil
 	}
 	l.queue = newQueue(l.newCore())
+	if l.Opened {
+		l.queue.spare = spare
+	}
 	if l.Opened {
 		l.plain("log_started", logfile.Header("pmcd"))
 	}
@@ -72,6 +81,42 @@ func (l *File) newCore() zapcore.Core {
 		return newJournalCore(l.Output, socket)
 	}
 	return NewCore(l.Output, l.format)
+}
+
+// newSpare returns the core for what cannot be written to the file that is opened next.
+func newSpare(format string, foreground bool) zapcore.Core {
+	journal := StderrIsJournal()
+	if foreground || journal {
+		if fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, 2, syscall.F_DUPFD_CLOEXEC, 3); errno == 0 {
+			stderr := os.NewFile(fd, "stderr")
+			if !journal {
+				return NewCore(stderr, format)
+			}
+			return newJournalCore(stderr, journalSocket)
+		}
+	}
+	return newJournalCore(io.Discard, journalSocket)
+}
+
+// Problems returns why the last entry is not in the log, if it is not. Any goroutine may call it.
+func (l *File) Problems() []string {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	if l.queue.err == nil {
+		return nil
+	}
+	name := "the standard error output"
+	if l.Opened {
+		name = l.Path
+	}
+	return []string{fmt.Sprintf("cannot write to the log %s: %v; %s; free space or correct what keeps pmcd from writing there: the next entry that is written ends this", name, l.queue.err, l.queue.instead())}
+}
+
+// OnChange has f called when the result of Problems has changed, except in its text.
+func (l *File) OnChange(f func()) {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.queue.changed = f
 }
 
 // plain writes lines without time and level.

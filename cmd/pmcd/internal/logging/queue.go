@@ -14,9 +14,12 @@ import (
 // Write waits until the entry is written, so that a crash loses none, but only for patience, and
 // not at all until the other core has written what it had not by then. What is more than
 // maxQueued is lost, and a line says how much that was.
+//
+// What the other core cannot write, as on a full disk, goes to the spare one.
 type queue struct {
 	zapcore.Core
 	patience time.Duration
+	spare    zapcore.Core // may be nil
 
 	mu      sync.Mutex // guards the following, which any goroutine may log to
 	waiting []queuedEntry
@@ -24,6 +27,8 @@ type queue struct {
 	lost    int           // number of entries
 	stalled bool          // an entry was not written within patience, and waiting was never empty since
 	ended   chan struct{} // is closed when the goroutine ends; nil if there is none
+	err     error         // of the last entry that was written to Core, or could not be
+	changed func()        // called when err has become nil or not nil; may be nil
 }
 
 type queuedEntry struct {
@@ -105,9 +110,43 @@ func (q *queue) run(ended chan struct{}) {
 		if !ok {
 			return
 		}
-		_ = q.Core.Write(e.Entry, e.fields) // an error could not be logged either
+		q.write(e)
 		close(e.written)
 	}
+}
+
+// write writes one entry.
+func (q *queue) write(e queuedEntry) {
+	err := q.Core.Write(e.Entry, e.fields)
+	q.mu.Lock()
+	first := err != nil && q.err == nil
+	changed := q.changed
+	if !first && (err != nil || q.err == nil) {
+		changed = nil
+	}
+	q.err = err
+	q.mu.Unlock()
+	if err != nil && q.spare != nil { // an error there could not be logged either
+		if first {
+			about := zapcore.Entry{Level: zapcore.ErrorLevel, Time: e.Time, Message: fmt.Sprintf("cannot write to the log: %v; %s", err, q.instead())}
+			_ = q.spare.Write(about, []zapcore.Field{stringField(eventKey, "log_not_written")})
+		}
+		_ = q.spare.Write(e.Entry, e.fields)
+	}
+	if changed != nil {
+		changed()
+	}
+}
+
+// instead says where entries are that Core could not write.
+func (q *queue) instead() string {
+	switch q.spare.(type) {
+	case nil:
+		return "its lines are lost"
+	case *journalCore:
+		return "its lines go to the journal"
+	}
+	return "its lines go to the standard error output"
 }
 
 // next returns the next entry, or false if there is none and the goroutine ends.

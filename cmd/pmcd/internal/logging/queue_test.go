@@ -1,6 +1,7 @@
 package logging
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -67,3 +68,43 @@ func TestQueue(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be written goes to the spare core until it can be written again.
+func TestQueueSpare(t *testing.T) {
+	var file, spare strings.Builder
+	full := errors.New("full")
+	w := writerFunc(func(b []byte) (int, error) {
+		if full != nil {
+			return 0, full
+		}
+		return file.Write(b)
+	})
+	changes := 0
+	l := &File{queue: newQueue(NewCore(w, "text")), Opened: true, Path: "x"}
+	l.queue.spare = NewCore(&spare, "text")
+	l.OnChange(func() { changes++ })
+	for _, e := range []struct {
+		err  error
+		text string
+	}{{nil, "first"}, {full, "second"}, {full, "third"}, {nil, "fourth"}} {
+		full = e.err
+		l.plain("test", e.text)
+		l.queue.flush(time.Minute)
+		if got := len(l.Problems()); got != 0 != (e.err != nil) {
+			t.Errorf("%s: problems %q", e.text, l.Problems())
+		}
+	}
+	if file.String() != "first\nfourth\n" {
+		t.Errorf("written %q", file.String())
+	}
+	if got := spare.String(); !strings.Contains(got, "Error: cannot write to the log: full; its lines go to the standard error output\nsecond\nthird\n") {
+		t.Errorf("elsewhere %q", got)
+	}
+	if changes != 2 {
+		t.Errorf("%d changes", changes)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
