@@ -107,7 +107,7 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(bindir)/pmcd-
 	$(unitdir)/pmcd-prometheus.service \
 	$(bashdir)/pmcdctl $(zshdir)/_pmcdctl $(fishdir)/pmcdctl.fish \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
-	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
+	$(addprefix $(datadir)/pmcd/systemd/,notify-reload.conf pmdas.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
 UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
@@ -164,7 +164,7 @@ install:
 	install -m 644 etc/completions/_pmcdctl $(DESTDIR)$(zshdir)/
 	install -m 644 etc/completions/pmcdctl.fish $(DESTDIR)$(fishdir)/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
-	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
+	install -m 644 $(addprefix systemd/,notify-reload.conf pmdas.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
 	sed 's|@EXPORTER@|$(bindir)/pmcd-prometheus|' systemd/pmcd-prometheus.service >$(DESTDIR)$(unitdir)/pmcd-prometheus.service
 	chmod 644 $(DESTDIR)$(unitdir)/pmcd-prometheus.service
 ifneq ($(UNITS),)

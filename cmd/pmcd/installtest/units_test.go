@@ -61,6 +61,39 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// An optional file that takes protection from the unit is not named for the opposite, and the page
+// says what it does.
+func TestExposure(t *testing.T) {
+	if out, err := exec.Command("systemd-analyze", "security", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "--offline") {
+		testutil.Missing(t, "no systemd-analyze with --offline (systemd 250): ", err)
+	}
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "pmcd.service")
+	write(t, unit, strings.ReplaceAll(read(t, filepath.Join(repo, "systemd/pmcd.service")), "@PMCD@", "/bin/true"))
+	exposure := func() string {
+		t.Helper()
+		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", unit).CombinedOutput()
+		m := regexp.MustCompile(`Overall exposure level for .*: (\d+\.\d) `).FindSubmatch(out)
+		if err != nil || m == nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(m[1])
+	}
+	page := strings.Join(strings.Fields(read(t, filepath.Join(repo, "docs/installing.md"))), " ")
+	alone := exposure()
+	for _, name := range []string{"notify-reload.conf", "pmdas.conf"} {
+		path := filepath.Join(unit+".d", name)
+		write(t, path, read(t, filepath.Join(repo, "systemd", name)))
+		with := exposure()
+		if want := "`" + name + "` does not harden this pmcd's unit. Without PMDAs, leave it out: `systemd-analyze security` rates the unit " + alone + ", and " + with + " with the file."; with > alone && !strings.Contains(page, want) {
+			t.Errorf("docs/installing.md does not say: %s", want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The manual page has each long option of pmcd -? that C pmcd does not have,
 // and each file that is installed for it to tell of.
 func TestManual(t *testing.T) {
@@ -78,7 +111,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("pmcd -? has --%s, the manual page has not", m[1])
 		}
 	}
-	for _, path := range []string{"share/pmcd/pmcd.conf", "share/pmcd/root", "hardening.conf", "notify-reload.conf", "reload.conf", "restart.conf", "watchdog.conf", "pmcd.service", "pmcd.socket", "swap-pmcd"} {
+	for _, path := range []string{"share/pmcd/pmcd.conf", "share/pmcd/root", "pmdas.conf", "notify-reload.conf", "reload.conf", "restart.conf", "watchdog.conf", "pmcd.service", "pmcd.socket", "swap-pmcd"} {
 		if !strings.Contains(page, path) {
 			t.Errorf("the manual page does not have %s", path)
 		}

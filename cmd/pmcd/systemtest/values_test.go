@@ -100,11 +100,11 @@ ProtectControlGroups=no
 // user, and a disk where homes are.)
 func TestHardening(t *testing.T) {
 	h := without(t)
-	hardening := h.run("cat /usr/local/share/pmcd/systemd/hardening.conf")
+	hardening := h.run("cat /usr/local/share/pmcd/systemd/pmdas.conf")
 	compareProfiles(h, map[string]string{
 		theUnit:                        "",
 		theUnit + " with a capability": "[Service]\nCapabilityBoundingSet=CAP_NET_ADMIN\n",
-		"hardening.conf":               hardening,
+		"pmdas.conf":                   hardening,
 	})
 	for _, tt := range []struct{ profile, most string }{{"", "3.9"}, {hardening, "7.8"}} {
 		h.dropIn("profile.conf", tt.profile)
@@ -118,7 +118,7 @@ func TestHardening(t *testing.T) {
 // The same with PCP's unit and its agents.
 func TestPCPHardening(t *testing.T) {
 	h := with(t)
-	compareProfiles(h, map[string]string{"hardening.conf": h.run("cat /usr/local/share/pmcd/systemd/hardening.conf")})
+	compareProfiles(h, map[string]string{"pmdas.conf": h.run("cat /usr/local/share/pmcd/systemd/pmdas.conf")})
 }
 
 func compareProfiles(h *host, profiles map[string]string) {
