@@ -56,7 +56,7 @@ common() {
 	put 644 etc/root /usr/share/pmcd/root
 	put 644 etc/labels.json /usr/share/pmcd/labels.json
 	put 644 etc/packaging/logrotate.conf /usr/share/pmcd/logrotate.conf
-	for f in hardening notify-reload reload restart watchdog; do
+	for f in notify-reload pmdas reload restart watchdog; do
 		put 644 "systemd/$f.conf" "/usr/share/pmcd/systemd/$f.conf"
 	done
 	put 644 etc/completions/pmcdctl.bash /usr/share/bash-completion/completions/pmcdctl

@@ -19,7 +19,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -66,8 +66,7 @@ type Server struct {
 	kill   context.CancelFunc
 	flight singleflight.Group
 
-	mu     sync.Mutex // guards failed, which the end of each gathering changes
-	failed bool       // the last one; the log has a line when this changes
+	failed atomic.Bool // the last gathering; the log has a line when this changes
 }
 
 // New returns a Server that does not listen yet.
@@ -168,13 +167,11 @@ func (s *Server) gather() (any, error) {
 
 // note logs that pmcd has begun, or ceased, to fail.
 func (s *Server) note(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if failed := err != nil; failed == s.failed || errors.Is(err, context.Canceled) {
+	failed := err != nil
+	if errors.Is(err, context.Canceled) || s.failed.Swap(failed) == failed {
 		return
 	}
-	s.failed = err != nil
-	if s.failed {
+	if failed {
 		s.conf.Log.Warn("no values for /metrics: {error}", "error", err)
 	} else {
 		s.conf.Log.Info("there are values for /metrics again")
