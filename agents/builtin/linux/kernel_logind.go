@@ -41,6 +41,7 @@ func (l *logins) addLogind() error {
 		return nil
 	})
 	if sysfile.Kernel.Absent(err) {
+		l.known = true // 0, as C has: pcp-uptime(1) fails without a value
 		return nil
 	}
 	for i := 0; err == nil && i < len(l.names); i++ {

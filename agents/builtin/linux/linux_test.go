@@ -120,8 +120,8 @@ func TestEmptyHost(t *testing.T) {
 		"rpc.server.ra_size": "0", "rpc.server.ra_hits": "0", "rpc.server.ra_misses": "0",
 		"hinv.pagesize": "4096", "hinv.node.online": "node0=1",
 		"network.tcp.maxconn": "18446744073709551615",
-		"kernel.all.hz":       "100",
-		"swap.in":             pdu.ErrnoAppVersion.Error(), "swap.out": pdu.ErrnoAppVersion.Error(),
+		"kernel.all.hz":       "100", "kernel.all.nusers": "0", "kernel.all.nroots": "0", "kernel.all.nsessions": "0",
+		"swap.in": pdu.ErrnoAppVersion.Error(), "swap.out": pdu.ErrnoAppVersion.Error(),
 		"kernel.uname.distro": "?", "pmda.version": os.Getenv("PCP_VERSION"),
 	}
 	for name, m := range r.Metrics {
