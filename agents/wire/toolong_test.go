@@ -26,9 +26,9 @@ func TestLongReply(t *testing.T) { forEachPair(t, testLongReply) }
 
 func testLongReply(t *testing.T, pair pairFunc) {
 	testutil.CheckGoroutines(t)
-	const limit = 5000
+	const limit, depth = 5000, 8
 	states := make(chan wire.State, 10)
-	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 8, MaxReply: limit, OnState: func(s wire.State) { states <- s }})
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: depth, MaxReply: limit, OnState: func(s wire.State) { states <- s }})
 	call := func(timeout time.Duration) transport.Reply {
 		t.Helper()
 		req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
@@ -66,15 +66,16 @@ func testLongReply(t *testing.T, pair pairFunc) {
 		}
 	}
 	desc, _ := pdu.Append(nil, 0, &pdu.Desc{PMID: metricID, InDom: pdu.NoInDom})
-	// After a slow reply a Client sends one request at a time. The calls below need more.
+	// After a slow reply a Client sends one request at a time, and one more after each
+	// quick one. The calls below need all of depth, however slow this machine is.
 	replyQuickly := func() {
-		for {
+		for quick := 0; quick < depth; quick++ {
 			before := time.Now()
 			reply := call(0)
 			write(desc)
 			recv(reply, 0)
-			if time.Since(before) < 5*time.Millisecond {
-				return
+			if time.Since(before) > 5*time.Millisecond {
+				quick = -1
 			}
 		}
 	}
