@@ -12,8 +12,8 @@ import (
 type Policy int
 
 const (
-	// Auto: the same text. A line that PCP's own pmcd does not repeat when it
-	// is asked again changes with time, and only its shape is compared.
+	// Auto: the same text. A line that PCP's pmcd does not repeat when it is asked again
+	// changes with time. It must be one of C's or have the shape of one.
 	Auto Policy = iota
 	// Shape: the same text with all numbers taken for equal, but for those
 	// that describe the metric.
@@ -105,8 +105,8 @@ func setOf(rs ...Record) map[string]bool {
 	return set
 }
 
-// judge compares two outputs record by record. cs are outputs of PCP's pmcd
-// for the same request, the last of them made next to ours.
+// judge compares outputs record by record. cs are outputs of PCP's pmcd for the same
+// request. Where they differ from each other, ours may differ, too.
 func (cmp *Comparison) judge(cs []string, ours string) []string {
 	split := cmp.Split
 	if split == nil {
@@ -128,49 +128,67 @@ func (cmp *Comparison) judge(cs []string, ours string) []string {
 		return keys, byKey
 	}
 	var all []map[string]Record
-	var keys []string
+	var keys []string // of any answer of PCP's pmcd
+	var orders [][]string
 	for _, c := range cs {
 		k, m := index(cmp.expect(split(c)))
-		all, keys = append(all, m), k
+		all, orders = append(all, m), append(orders, k)
+		for _, k := range k {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
 	}
 	okeys, oursByKey := index(split(ours))
 
 	var diffs []string
 	for _, k := range keys {
-		o, ok := oursByKey[k]
-		if !ok {
-			if cmp.policy(all[len(all)-1][k].Key) != Set {
-				diffs = append(diffs, fmt.Sprintf("%q is missing:\n%s", k, indent("C", all[len(all)-1][k].Lines)))
-			}
-			continue
-		}
 		var c []Record
 		for _, m := range all {
 			if r, ok := m[k]; ok {
 				c = append(c, r)
 			}
 		}
-		if why := compareRecords(cmp.policy(o.Key), c, o); why != "" {
-			diffs = append(diffs, fmt.Sprintf("%q: %s:\n%s%s", k, why, indent("C   ", c[len(c)-1].Lines), indent("ours", o.Lines)))
-		}
-	}
-	for _, k := range okeys {
-		if _, ok := all[len(all)-1][k]; !ok && cmp.policy(oursByKey[k].Key) != Set {
-			diffs = append(diffs, fmt.Sprintf("%q is too many:\n%s", k, indent("ours", oursByKey[k].Lines)))
-		}
-	}
-	if len(diffs) == 0 {
-		common := func(ks []string, m map[string]Record) []string {
-			return slices.DeleteFunc(slices.Clone(ks), func(k string) bool { _, ok := m[k]; return !ok })
-		}
-		a, b := common(keys, oursByKey), common(okeys, all[len(all)-1])
-		for i := range a {
-			if a[i] != b[i] {
-				return []string{fmt.Sprintf("other order: C has %q where ours has %q", a[i], b[i])}
+		o, ok := oursByKey[k]
+		switch {
+		case !ok && (len(c) < len(all) || cmp.policy(c[0].Key) == Set): // it comes and goes
+		case !ok:
+			diffs = append(diffs, fmt.Sprintf("%q is missing:\n%s", k, indent("C", c[0].Lines)))
+		default:
+			if why := compareRecords(cmp.policy(o.Key), c, o); why != "" {
+				diffs = append(diffs, fmt.Sprintf("%q: %s:\n%s%s", k, why, indent("C   ", c[0].Lines), indent("ours", o.Lines)))
 			}
 		}
 	}
-	return diffs
+	for _, k := range okeys {
+		if !slices.Contains(keys, k) && cmp.policy(oursByKey[k].Key) != Set {
+			diffs = append(diffs, fmt.Sprintf("%q is too many:\n%s", k, indent("ours", oursByKey[k].Lines)))
+		}
+	}
+	if len(diffs) > 0 {
+		return diffs
+	}
+	var order string
+	for i, m := range all {
+		if order = otherOrder(orders[i], m, okeys, oursByKey); order == "" {
+			return nil
+		}
+	}
+	return []string{order}
+}
+
+// otherOrder says which keys of both sides are not in the same order, or "".
+func otherOrder(ckeys []string, c map[string]Record, okeys []string, ours map[string]Record) string {
+	common := func(ks []string, m map[string]Record) []string {
+		return slices.DeleteFunc(slices.Clone(ks), func(k string) bool { _, ok := m[k]; return !ok })
+	}
+	a, b := common(ckeys, ours), common(okeys, c)
+	for i := range a {
+		if a[i] != b[i] {
+			return fmt.Sprintf("other order: C has %q where ours has %q", a[i], b[i])
+		}
+	}
+	return ""
 }
 
 func (cmp *Comparison) policy(key string) Policy {
@@ -199,14 +217,12 @@ func (cmp *Comparison) expect(rs []Record) []Record {
 	return rs
 }
 
-// compareRecords says what is wrong with record o, or "". The last of cs was
-// made next to it.
+// compareRecords says what is wrong with record o, or "". cs are those of PCP's pmcd.
 func compareRecords(how Policy, cs []Record, o Record) string {
-	c := cs[len(cs)-1]
-	if slices.Equal(c.Lines, o.Lines) || how == Presence {
+	if how == Presence || slices.ContainsFunc(cs, func(r Record) bool { return slices.Equal(r.Lines, o.Lines) }) {
 		return ""
 	}
-	if how == Auto && slices.ContainsFunc(cs, func(r Record) bool { return len(r.Lines) != len(c.Lines) }) {
+	if how == Auto && slices.ContainsFunc(cs, func(r Record) bool { return len(r.Lines) != len(cs[0].Lines) }) {
 		how = Set
 	}
 	if how == Set {
@@ -221,23 +237,24 @@ func compareRecords(how Policy, cs []Record, o Record) string {
 		}
 		return ""
 	}
-	if len(c.Lines) != len(o.Lines) {
-		return fmt.Sprintf("%d lines and not %d", len(o.Lines), len(c.Lines))
-	}
 	// Lines are compared only with those of records that have as many.
-	cs = slices.DeleteFunc(slices.Clone(cs), func(r Record) bool { return len(r.Lines) != len(o.Lines) })
+	like := slices.DeleteFunc(slices.Clone(cs), func(r Record) bool { return len(r.Lines) != len(o.Lines) })
+	if len(like) == 0 {
+		return fmt.Sprintf("%d lines and not %d", len(o.Lines), len(cs[0].Lines))
+	}
 	for i, l := range o.Lines {
-		if l == c.Lines[i] {
-			continue
-		}
 		moves := how == Shape && !described.MatchString(l)
-		for _, r := range cs {
-			moves = moves || r.Lines[i] != c.Lines[i]
+		same, alike := false, false
+		for _, r := range like {
+			moves = moves || r.Lines[i] != like[0].Lines[i]
+			same = same || r.Lines[i] == l
+			alike = alike || shapeOf(r.Lines[i]) == shapeOf(l)
 		}
-		if !moves {
+		switch {
+		case same:
+		case !moves:
 			return fmt.Sprintf("line %d differs", i+1)
-		}
-		if !slices.ContainsFunc(cs, func(r Record) bool { return shapeOf(r.Lines[i]) == shapeOf(l) }) {
+		case !alike:
 			return fmt.Sprintf("line %d differs in shape", i+1)
 		}
 	}

@@ -59,6 +59,9 @@ func TestJudge(t *testing.T) {
 		{name: "value with a rule where C had fewer lines before", cs: []string{
 			replace("    Data Type: 32-bit unsigned int  InDom: PM_INDOM_NULL 0xffffffff\n", ""), pminfoText,
 		}, ours: later, rules: moving},
+		{name: "value where C changes and changes back", cs: []string{pminfoText, later, pminfoText}, ours: replace("value 17", "value 19")},
+		{name: "metric that comes and goes", cs: []string{pminfoText + "kvm.more: pmLookupDesc: x\n", pminfoText}, ours: pminfoText},
+		{name: "metric that came and went", cs: []string{pminfoText, pminfoText + "kvm.more: pmLookupDesc: x\n", pminfoText}, ours: pminfoText + "kvm.more: pmLookupDesc: x\n"},
 		{name: "instance missing", cs: []string{pminfoText}, ours: replace("    inst [200 or \"bin-200\"] value 200\n", ""), want: "lines and not"},
 		{name: "instance missing from a set", cs: []string{pminfoText}, ours: replace("    inst [200 or \"bin-200\"] value 200\n", ""),
 			rules: []Rule{{Key: anchored(`sample\.bin`), How: Set}}},
@@ -85,6 +88,37 @@ func TestJudge(t *testing.T) {
 				if !d.Used() {
 					t.Error("the difference does not count as met")
 				}
+			}
+		})
+	}
+}
+
+// Our first answer counts: a right one later does not make up for it. It is excused where
+// PCP's pmcd does not repeat itself.
+func TestFirstAnswerCounts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		c, ours []string // answers; the last one is repeated
+		same    bool
+	}{
+		{"the same", []string{"a"}, []string{"a"}, true},
+		{"wrong once", []string{"a"}, []string{"b", "a"}, false},
+		{"wrong later", []string{"a"}, []string{"a", "b"}, true},
+		{"C changes before us", []string{"a", "b"}, []string{"b"}, true},
+		{"C changes, ours is neither", []string{"n 1", "n 2"}, []string{"n 3"}, true},
+		{"C changes, ours is something else", []string{"n 1", "n 2"}, []string{"other"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answers := func(texts []string) func() (Output, error) {
+				return func() (Output, error) {
+					text := texts[0]
+					texts = texts[min(1, len(texts)-1):]
+					return Output{Stdout: text}, nil
+				}
+			}
+			_, diffs, err := Comparison{}.ask(t.Logf, answers(c.c), answers(c.ours))
+			if err != nil || (len(diffs) == 0) != c.same {
+				t.Errorf("got %q, %v", diffs, err)
 			}
 		})
 	}
