@@ -91,7 +91,13 @@ func TestLogToFullFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	if !peer.Until(peer.Hangs, func() bool { return p.Exists("run/sock") }) {
+	if !peer.Until(peer.Hangs, func() bool {
+		f, err := pmcdtest.Connect(p.At("run/sock"))
+		if err == nil {
+			f.Close()
+		}
+		return err == nil
+	}) {
 		t.Fatal("pmcd does not start")
 	}
 	for _, size := range []int{4096, 1} {
