@@ -43,6 +43,9 @@ var attackScenarios = []attackScenario{
 	{"profiles", "200 clients with 64 contexts, each with a profile of 64 KiB", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 200, Rate: 120e6, Script: m.Profiles(64)}
 	}, setup{}, false},
+	{"stream", "200 clients send small profiles without an end", func(m *attack.Metrics) attack.Attack {
+		return attack.Attack{Conns: 200, Script: m.Stream()}
+	}, setup{}, false},
 	{"unread", "60 clients do not read replies of 15 MiB", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 60, Rate: 4e6, Script: m.Unread(maxReply, 3)}
 	}, setup{}, false},

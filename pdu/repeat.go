@@ -57,13 +57,10 @@ func newRepeated(b []byte, order []int32, max int) (r repeated, err error) {
 // more than max bytes, AppendRepeated fails with ErrTooLong and copies nothing; 0 is
 // the limit of the protocol.
 //
-// AppendRepeated calls pause, unless that is nil, each time it has copied 256 KiB or one
-// set more: a long PDU takes milliseconds.
-//
 // Call AppendRepeated only with a PDU that CheckResult accepts, or that was made of
 // such PDUs or by a [ResultWriter], and with indexes of sets that b has. Otherwise it
 // may panic.
-func AppendRepeated(dst, b []byte, order []int32, max int, pause func()) ([]byte, error) {
+func AppendRepeated(dst, b []byte, order []int32, max int) ([]byte, error) {
 	r, err := newRepeated(b, order, max)
 	if err != nil {
 		return dst, err
@@ -80,13 +77,8 @@ func AppendRepeated(dst, b []byte, order []int32, max int, pause func()) ([]byte
 	binary.BigEndian.PutUint32(out, uint32(r.total))
 	binary.BigEndian.PutUint32(out[r.count:], uint32(len(order)))
 	to := r.head
-	copied := 0
 	for _, i := range order {
 		s := r.sets[i]
-		if copied += s.end - s.start + s.blocks; copied >= pauseBytes && pause != nil {
-			copied = 0
-			pause()
-		}
 		set := out[to : to+s.end-s.start]
 		to += copy(set, b[s.start:s.end])
 		if s.blocks == 0 {
@@ -100,9 +92,6 @@ func AppendRepeated(dst, b []byte, order []int32, max int, pause func()) ([]byte
 	}
 	return dst, nil
 }
-
-// pauseBytes is how much AppendRepeated copies between two calls of pause.
-const pauseBytes = 256 << 10
 
 // A setSpan is where in a PDU a value set is, and how many bytes of value blocks it
 // has.

@@ -53,11 +53,7 @@ func TestAppendRepeated(t *testing.T) {
 				order[i] = rand.Int32N(n)
 				want = append(want, sets[order[i]])
 			}
-			pauses := 0
-			got, err := AppendRepeated([]byte("before"), b, order, 0, func() { pauses++ })
-			if pauses > len(got)/pauseBytes {
-				t.Errorf("%d pauses for %d bytes", pauses, len(got))
-			}
+			got, err := AppendRepeated([]byte("before"), b, order, 0)
 			if err != nil || string(got[:6]) != "before" {
 				t.Fatalf("%v: %v", order, err)
 			}
@@ -69,10 +65,10 @@ func TestAppendRepeated(t *testing.T) {
 				t.Fatalf("%v: got %+v, want %+v", order, got, want)
 			}
 			total := len(got) - 6
-			if _, err := AppendRepeated(nil, b, order, total, nil); err != nil {
+			if _, err := AppendRepeated(nil, b, order, total); err != nil {
 				t.Errorf("as long as the limit: %v", err)
 			}
-			if _, err := AppendRepeated(nil, b, order, total-1, nil); len(order) > 0 && !errors.Is(err, ErrTooLong) {
+			if _, err := AppendRepeated(nil, b, order, total-1); len(order) > 0 && !errors.Is(err, ErrTooLong) {
 				t.Errorf("beyond the limit: %v", err)
 			}
 		}
@@ -99,7 +95,7 @@ func TestAppendRepeatedTooLong(t *testing.T) {
 	order := make([]int32, 16000)
 	for _, max := range []int{64 << 20, 0} {
 		if n := testing.AllocsPerRun(10, func() {
-			if _, err := AppendRepeated(nil, b, order, max, nil); !errors.Is(err, ErrTooLong) {
+			if _, err := AppendRepeated(nil, b, order, max); !errors.Is(err, ErrTooLong) {
 				t.Fatal(err)
 			}
 		}); n > 3 {
@@ -122,7 +118,7 @@ func FuzzAppendRepeated(f *testing.F) {
 			i := int32(p) % int32(len(r.Sets))
 			order, want = append(order, i), append(want, r.Sets[i].PMID)
 		}
-		got, err := AppendRepeated(nil, b, order, 1<<20, nil)
+		got, err := AppendRepeated(nil, b, order, 1<<20)
 		if err != nil {
 			return
 		}
@@ -142,7 +138,7 @@ func BenchmarkAppendRepeated(b *testing.B) {
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		dst, _ = AppendRepeated(dst[:0], wire, order, 0, nil)
+		dst, _ = AppendRepeated(dst[:0], wire, order, 0)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(order)), "ns/repetition")
 }

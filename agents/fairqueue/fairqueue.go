@@ -54,7 +54,7 @@ type Queue[T any] struct {
 	groups  map[Group]*group[T]
 	members map[Key]*member[T]
 	n       int
-	most    int // members at a time, since the maps were made
+	most    int // members or groups at a time, since the maps were made
 
 	freeGroups  *group[T] // for reuse, linked by next
 	freeMembers *member[T]
@@ -64,7 +64,9 @@ type Queue[T any] struct {
 // A group is in a Queue while it has waiters.
 type group[T any] struct {
 	id         Group
-	turn       *member[T] // is served next
+	front      member[T]  // the waiters of PushFront
+	inRow      int        // of front that were served one after the other
+	turn       *member[T] // is served next; nil if there is none but front
 	last       *member[T] // was served last; nil if it has had no waiters since
 	prev, next *group[T]  // a ring
 }
@@ -86,6 +88,23 @@ func (q *Queue[T]) Push(it *Item[T], key *Key) {
 	if key != nil {
 		m = q.member(key)
 	}
+	m.push(it)
+	q.n++
+}
+
+// maxInRow is how many waiters of PushFront are served before another one of their group.
+const maxInRow = 8
+
+// PushFront adds a waiter that is served before the others of its group, but after those
+// that PushFront has added before. After [maxInRow] of these, one of the others is served.
+// key is not nil.
+func (q *Queue[T]) PushFront(it *Item[T], key *Key) {
+	q.group(key.Group).front.push(it)
+	q.n++
+}
+
+// push adds a waiter to m.
+func (m *member[T]) push(it *Item[T]) {
 	it.member, it.prev, it.next = m, m.last, nil
 	if m.last == nil {
 		m.first = it
@@ -93,63 +112,22 @@ func (q *Queue[T]) Push(it *Item[T], key *Key) {
 		m.last.next = it
 	}
 	m.last = it
-	q.n++
 }
 
-// PushFront adds a waiter that is served before all others of its group. The turn of the
-// group stays as it is. key is not nil.
-func (q *Queue[T]) PushFront(it *Item[T], key *Key) {
-	m := q.member(key)
-	it.member, it.prev, it.next = m, nil, m.first
-	if m.first == nil {
-		m.last = it
-	} else {
-		m.first.prev = it
-	}
-	m.first = it
-	q.n++
-	if g := m.group; g.turn != m {
-		m.prev.next, m.next.prev = m.next, m.prev
-		if g.last == m {
-			g.last = nil
-		}
-		m.prev, m.next = g.turn.prev, g.turn
-		m.prev.next, m.next.prev = m, m
-		g.turn = m
-	}
-}
-
-// member returns the member with a key. A new member, and a new group, is served after
-// all others but the one that was served last.
+// member returns the member with a key. A new member is served after all others of its
+// group but the one that was served last.
 func (q *Queue[T]) member(key *Key) *member[T] {
 	if m := q.members[*key]; m != nil {
 		return m
 	}
+	g := q.group(key.Group)
 	if q.members == nil {
 		q.members = make(map[Key]*member[T])
-		q.groups = make(map[Group]*group[T])
 	}
 	m := q.newMember()
-	m.key = *key
+	m.key, m.group = *key, g
 	q.members[*key] = m
-	g := q.groups[key.Group]
-	if g == nil {
-		g = q.newGroup()
-		g.id = key.Group
-		q.groups[key.Group] = g
-		if q.turn == nil {
-			q.turn, g.prev, g.next = g, g, g
-		} else {
-			g.next = cmp.Or(q.last, q.turn)
-			g.prev = g.next.prev
-			g.prev.next, g.next.prev = g, g
-			if q.turn == q.last {
-				q.turn = g
-			}
-		}
-	}
 	q.most = max(q.most, len(q.members))
-	m.group = g
 	if g.turn == nil {
 		g.turn, m.prev, m.next = m, m, m
 	} else {
@@ -163,12 +141,41 @@ func (q *Queue[T]) member(key *Key) *member[T] {
 	return m
 }
 
+// group returns the group with an id. A new group is served after all others but the one
+// that was served last.
+func (q *Queue[T]) group(id Group) *group[T] {
+	if g := q.groups[id]; g != nil {
+		return g
+	}
+	if q.groups == nil {
+		q.groups = make(map[Group]*group[T])
+	}
+	g := q.newGroup()
+	g.id, g.front.group = id, g
+	q.groups[id] = g
+	q.most = max(q.most, len(q.groups))
+	if q.turn == nil {
+		q.turn, g.prev, g.next = g, g, g
+	} else {
+		g.next = cmp.Or(q.last, q.turn)
+		g.prev = g.next.prev
+		g.prev.next, g.next.prev = g, g
+		if q.turn == q.last {
+			q.turn = g
+		}
+	}
+	return g
+}
+
 // Peek returns the waiter that is served next; nil if there is none.
 func (q *Queue[T]) Peek() *Item[T] {
 	switch {
 	case q.own.first != nil:
 		return q.own.first
-	case q.turn != nil:
+	case q.turn == nil:
+	case q.turn.turn == nil, q.turn.front.first != nil && q.turn.inRow < maxInRow:
+		return q.turn.front.first
+	default:
 		return q.turn.turn.first
 	}
 	return nil
@@ -182,7 +189,11 @@ func (q *Queue[T]) Pop() *Item[T] {
 	}
 	if m := it.member; m.group != nil {
 		g := m.group
-		g.last, g.turn = m, m.next
+		if m == &g.front {
+			g.inRow++
+		} else {
+			g.last, g.turn, g.inRow = m, m.next, 0
+		}
 		q.last, q.turn = g, g.next
 	}
 	q.Remove(it)
@@ -213,14 +224,17 @@ func (q *Queue[T]) Remove(it *Item[T]) bool {
 	return true
 }
 
-// All returns all waiters. The first is that of Peek.
+// All returns all waiters, those of each group together.
 func (q *Queue[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if !q.own.each(yield) || q.turn == nil {
 			return
 		}
 		for g := q.turn; ; {
-			for m := g.turn; ; {
+			if !g.front.each(yield) {
+				return
+			}
+			for m := g.turn; m != nil; {
 				if !m.each(yield) {
 					return
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -27,7 +28,7 @@ func (v *visited) Each(yield func(int32, string, any) bool) {
 }
 
 // Every method that handles many items ends within 64 of them when its context ends, with
-// the error of the context, and calls the function of WithCheckpoint for every 64 items.
+// the error of the context, and calls agents.Checkpoint for every 64 items.
 func TestMethodsEndWithContext(t *testing.T) {
 	const n, every = 100000, 64
 	insts := &visited{List: numbered(n)}
@@ -107,7 +108,7 @@ func TestMethodsEndWithContext(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
-			if err := tt.call(agents.WithCheckpoint(t.Context(), func() { calls++ })); err != nil {
+			if err := tt.call(testutil.OnErr(t.Context(), func() { calls++ })); err != nil {
 				t.Fatal(err)
 			}
 			if want := tt.n / every; calls < want {
@@ -116,7 +117,7 @@ func TestMethodsEndWithContext(t *testing.T) {
 			insts.n, values, labels, items = 0, 0, 0, 0
 			calls = 0
 			ctx, cancel := context.WithCancel(t.Context())
-			ctx = agents.WithCheckpoint(ctx, func() { calls++; cancel() })
+			ctx = testutil.OnErr(ctx, func() { calls++; cancel() })
 			if err := tt.call(ctx); err != context.Canceled || calls != 1 {
 				t.Errorf("after the context has ended: %v after %d checkpoints, want %v after one", err, calls, context.Canceled)
 			}

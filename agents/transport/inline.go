@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -22,8 +23,7 @@ func Inline(a agents.Agent) *Concurrent {
 	c.pool.New = func() any {
 		e := new(inlineCall)
 		e.resp.Agent = a
-		e.point.requeue = true
-		e.ctx, e.cancel = e.point.context()
+		e.ctx, e.cancel = context.WithCancel(context.Background())
 		return e
 	}
 	c.timer = time.AfterFunc(time.Hour, c.expire)

@@ -24,7 +24,6 @@ type inlineCall struct {
 	resp     responder.Responder
 	call     Call // a copy with its own memory for the request
 	turn     *Turn
-	point    checkpoint      // of ctx
 	ctx      context.Context // ends when the call is over before it has returned
 	cancel   context.CancelFunc
 	began    time.Time
@@ -40,11 +39,8 @@ func (r *inlineReply) Recv(dst []byte) ([]byte, error) {
 	c, call := r.to, r.call
 	e := c.pool.Get().(*inlineCall)
 	e.to, e.resp.Max = c, c.maxReply
-	e.call = Call{Origin: call.Origin, Profile: call.Profile, Timeout: call.Timeout, Place: call.Place, Req: append(e.call.Req[:0], call.Req...)}
+	e.call = Call{Origin: call.Origin, Profile: call.Profile, Timeout: call.Timeout, Req: append(e.call.Req[:0], call.Req...)}
 	e.reply = append(e.reply[:0], dst...)
-	if call.Place != nil {
-		call.Place.Enter() // here and not in serve: a call that is abandoned must not enter
-	}
 	if e.turn = call.Turn; e.turn != nil {
 		e.turn.yield(e)
 	} else {
@@ -62,7 +58,7 @@ func (r *inlineReply) Recv(dst []byte) ([]byte, error) {
 
 // keep keeps e, which is over, for later calls.
 func (c *Concurrent) keep(e *inlineCall) {
-	e.call.Profile, e.call.Place, e.turn = nil, nil, nil
+	e.call.Profile, e.turn = nil, nil
 	if cap(e.call.Req) > maxFreeBuffer {
 		e.call.Req = nil
 	}
@@ -89,8 +85,6 @@ func (e *inlineCall) serve() (inTime bool) {
 		}
 		inTime = c.done(e, err)
 	}()
-	e.point.begin(e.call.Place)
-	defer e.point.end()
 	e.reply, err = e.resp.Reply(e.ctx, e.call.request(), e.reply)
 	returned = true
 	return

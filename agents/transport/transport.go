@@ -128,13 +128,7 @@ type Call struct {
 	// until the reply has arrived.
 	MayBlock bool
 
-	// Place, if not nil, is the right of the goroutine to compute. Send and Recv may
-	// leave it, and do before they wait for the agent. A method of an Agent in this
-	// process is called in a place. The caller of Send enters it again when Send has failed
-	// or Recv has returned.
-	Place Place
-
-	// Waiter, if not nil, is told when Send is about to wait for the turn of the Call.
+	// Waiter, if not nil, is told when Send or Recv is about to wait.
 	Waiter Waiter
 
 	// Recv sets Began and Done when it succeeds: the times when the agent was free
@@ -144,38 +138,17 @@ type Call struct {
 	inline inlineReply // of a Concurrent
 }
 
-// A Place is a place among those that compute, of which there are as many as CPUs.
-//
-// One goroutine at a time calls Enter, any may call the others.
-type Place interface {
-	Enter()        // waits for a place, unless it has one
-	EnterFirst()   // Enter ahead of all others that wait: for a caller that has what they wait for
-	EnterAgain()   // Enter in the middle of a request
-	Leave()        // gives the place back, if it has one
-	Overdue() bool // others have waited for long: the caller should Leave, and Enter before it goes on
-	Fork() Place   // another one of the same client, not entered
-}
-
-// A Waiter can do with less memory while a Call waits for its turn. Many may wait at a
-// time.
+// A Waiter is the caller of Send and Recv.
 type Waiter interface {
-	BeforeTurn() // is called on the goroutine of Send
+	// BeforeWait is called on the goroutine of the caller before it waits: in Send for the
+	// turn of the Call, and if sent is set for the agent. It must not wait.
+	BeforeWait(sent bool)
 }
 
-// BeforeTurn tells the Waiter of c, and gives the place back. It is for implementations of
-// [Transport], whose Send calls it before it waits for the turn of c.
-func (c *Call) BeforeTurn() {
+// BeforeWait tells the Waiter of c. It is for implementations of [Transport].
+func (c *Call) BeforeWait(sent bool) {
 	if c.Waiter != nil {
-		c.Waiter.BeforeTurn()
-	}
-	c.LeavePlace()
-}
-
-// LeavePlace gives the place of c back. It is for implementations of [Transport], which
-// call it before they wait.
-func (c *Call) LeavePlace() {
-	if c.Place != nil {
-		c.Place.Leave()
+		c.Waiter.BeforeWait(sent)
 	}
 }
 

@@ -27,8 +27,7 @@ func Local(a agents.Agent) *Worker {
 		ended:  make(chan struct{}),
 	}
 	w.resp.Agent = a
-	w.point = new(checkpoint)
-	w.ctx, w.cancel = w.point.context()
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.expire)
 	w.timer.Stop()
 	go w.run()
@@ -67,7 +66,6 @@ type Worker struct {
 	fires     time.Time       // when timer fires; zero if it is not set
 	ctx       context.Context // ends when a call is abandoned, or the Worker ends
 	cancel    context.CancelFunc
-	point     *checkpoint   // of ctx
 	told      chan struct{} // closed when onState has returned from the last Late
 	owed      Pending       // while the Agent is late, and after its end
 	onState   func(State)
@@ -172,7 +170,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 		e = &queuedCall{worker: w, done: make(chan struct{}, 1)}
 	}
 	e.from = c
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Place: c.Place, Req: append(e.call.Req[:0], c.Req...)}
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Waiter: c.Waiter, Req: append(e.call.Req[:0], c.Req...)}
 	if !c.Batched {
 		e.call.Turn = c.Turn
 	}
@@ -181,7 +179,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.call.Profile, e.call.Turn, e.call.Place, e.turn = nil, nil, nil, nil
+	e.call.Profile, e.call.Turn, e.call.Waiter, e.turn = nil, nil, nil, nil
 	if cap(e.call.Req) > maxFreeBuffer {
 		e.call.Req = nil
 	}
@@ -224,12 +222,9 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
 	e.from = nil // an abandoned call must not keep it
 	if c.Turn == nil || c.Batched {
-		c.LeavePlace()
+		c.BeforeWait(true)
 		<-e.done
 	} else {
-		if c.Place != nil {
-			c.Place.EnterFirst() // here and not in serve: a call that is abandoned must not enter
-		}
 		c.Turn.yield(e)
 	}
 	if e.err != nil {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -23,20 +24,10 @@ func (w *Worker) run() {
 			return
 		case e == nil && len(notices) == 0:
 			<-w.wakeup
-		case e != nil && e.call.Place != nil:
-			w.doInPlace(e, notices)
 		default:
-			w.do(e, notices, nil)
+			w.do(e, notices)
 		}
 	}
-}
-
-// doInPlace is do for a call of a client.
-func (w *Worker) doInPlace(e *queuedCall, notices []Notice) {
-	p := e.call.Place.Fork() // the caller's may be in use
-	p.EnterFirst()
-	defer p.Leave() // also if the Agent ends its goroutine
-	w.do(e, notices, p)
 }
 
 // take returns the next call and the Notices to deliver before it, and sets busy if
@@ -69,7 +60,7 @@ func (e *queuedCall) serve() bool {
 		e.call.Turn = nil
 		w.wake()
 		w.mu.Unlock()
-		e.call.LeavePlace()
+		e.call.BeforeWait(true)
 		<-e.done
 		return true
 	}
@@ -78,13 +69,13 @@ func (e *queuedCall) serve() bool {
 	w.busy = true
 	e.turn = e.call.Turn
 	w.mu.Unlock()
-	return w.do(e, ahead, e.call.Place)
+	return w.do(e, ahead)
 }
 
 // do delivers the Notices in ahead and then makes the call e, unless e is nil or was
 // abandoned. It reports whether the call has returned in time. The caller has set
-// busy. p is the place in which the method is called, or nil.
-func (w *Worker) do(e *queuedCall, ahead []Notice, p Place) (inTime bool) {
+// busy.
+func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
 	var err error
 	returned := false
 	defer func() {
@@ -100,14 +91,10 @@ func (w *Worker) do(e *queuedCall, ahead []Notice, p Place) (inTime bool) {
 		w.guard(func() { tell(w.resp.Agent, n) })
 	}
 	w.mu.Lock()
-	ctx, point, wanted := w.ctx, w.point, e != nil && w.current == e
+	ctx, wanted := w.ctx, e != nil && w.current == e
 	w.mu.Unlock()
 	if wanted {
-		w.guard(func() {
-			point.begin(p)
-			defer point.end()
-			e.reply, err = w.resp.Reply(ctx, e.call.request(), e.reply[:0])
-		})
+		w.guard(func() { e.reply, err = w.resp.Reply(ctx, e.call.request(), e.reply[:0]) })
 	}
 	returned = true
 	return
@@ -145,8 +132,7 @@ func (w *Worker) recover() {
 	w.changed(Ready)
 	w.mu.Lock()
 	if w.err == nil {
-		w.point = new(checkpoint)
-		w.ctx, w.cancel = w.point.context()
+		w.ctx, w.cancel = context.WithCancel(context.Background())
 		w.owed = Pending{}
 		w.state.Store(int32(Ready))
 	}

@@ -58,6 +58,7 @@ func (w *Worker) finish(err error, abandon bool) {
 	case e.turn == nil:
 		e.done <- struct{}{}
 	case abandon:
+		e.call.Waiter = nil // the Agent may keep e for ever
 		go e.turn.resume()
 	}
 }

@@ -47,7 +47,7 @@ func (w *Worker) acquire(c *Call) error {
 		expired = t.C
 	}
 	w.mu.Unlock()
-	c.BeforeTurn()
+	c.BeforeWait(false)
 	select {
 	case <-x.wake:
 	case <-expired:

@@ -185,7 +185,7 @@ func (c *Client) write(call *transport.Call) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	call.LeavePlace()
+	call.BeforeWait(true)
 	n := 0
 	if err = c.conn.SetWriteDeadline(deadlineAfter(call.Timeout)); err == nil {
 		n, err = c.conn.Write(rest)

@@ -76,7 +76,7 @@ func (c *Client) recycle(f *pendingCall) {
 // Recv implements transport.Reply.
 func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	c, call := f.client, f.call
-	call.LeavePlace()
+	call.BeforeWait(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.recycle(f)

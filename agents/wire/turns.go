@@ -21,9 +21,11 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		c.admit(f)
 		return f, nil
 	}
-	call.BeforeTurn()
 	c.waiting.Push(&f.place, call.Key)
 	c.grant() // f may be the first, and the one before it a large request
+	c.mu.Unlock()
+	call.BeforeWait(false)
+	c.mu.Lock()
 	callerDeadline := deadlineAfter(f.call.Timeout)
 	var expired <-chan time.Time
 	if t := f.call.Timeout; t > 0 {

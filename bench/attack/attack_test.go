@@ -19,11 +19,12 @@ var metrics = Metrics{
 }
 
 // TestScripts checks that all that is sent is whole, legal PDUs of at most the length
-// that pmcd accepts, except for the half PDU that is meant to be one.
+// that pmcd accepts, except for the half PDUs that are meant to be.
 func TestScripts(t *testing.T) {
 	for name, script := range map[string]func(int) Script{
 		"excluded instances":   metrics.ExcludedInsts(),
 		"profiles":             metrics.Profiles(4),
+		"stream":               metrics.Stream(),
 		"unread":               metrics.Unread(15<<20, 3),
 		"repeated PMID":        metrics.RepeatedPMID(),
 		"all metrics":          metrics.AllMetrics(),
@@ -38,7 +39,7 @@ func TestScripts(t *testing.T) {
 			n := 0
 			for {
 				b, err := r.Next()
-				if err == io.EOF || !whole && err == io.ErrUnexpectedEOF {
+				if err == io.EOF || (!whole || name == "stream") && err == io.ErrUnexpectedEOF {
 					break
 				}
 				if err == nil {

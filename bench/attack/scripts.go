@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -31,6 +32,18 @@ func (m *Metrics) Profiles(n int) func(int) Script {
 	s := Script{Once: hello(), Rounds: 1}
 	for c := range n {
 		s.Repeat = append(s.Repeat, InDoms(int32(c), c))
+	}
+	return func(int) Script { return s }
+}
+
+// Stream sends small profiles, which have no reply, without an end. Each write but the first
+// begins and ends in the middle of one.
+func (m *Metrics) Stream() func(int) Script {
+	profiles := bytes.Repeat(all(0), 1024)
+	half := len(all(0)) / 2
+	s := Script{
+		Once:   slices.Concat(hello(), profiles[:half]),
+		Repeat: [][]byte{slices.Concat(profiles[half:], profiles[:half])},
 	}
 	return func(int) Script { return s }
 }

@@ -57,7 +57,7 @@ mmv: ./internal/mmvformat pdu
 pmda: agents pdu
 pmda/cache: pdu pmcdconf/pcpconf
 pmda/event: pdu
-pmda/pmdatest: ./pmda ./transport ./transport/transporttest agents pdu pmnsload
+pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
 serve: ./logfile ./logtext ./serve/getopt ./wire
   agents pdu pmcdconf/debugopt pmcdconf/pcpconf
 serve/getopt:
@@ -123,9 +123,9 @@ reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
-gate: agents/fairqueue
+slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./conn ./diag ./gate ./routes ./sasl ./secure access agents agents/fairqueue agents/logtext
+session: ./agentset ./conn ./diag ./routes ./sasl ./secure ./slots access agents agents/fairqueue agents/logtext
   agents/transport pdu pmcdconf/hostlabels pmcdconf/regular pmnsload
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know

@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -375,7 +376,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 	calls := 0
 	ctx, cancel := context.WithCancel(t.Context())
-	ctx = agents.WithCheckpoint(ctx, func() {
+	ctx = testutil.OnErr(ctx, func() {
 		if calls++; calls == 5 {
 			cancel()
 		}

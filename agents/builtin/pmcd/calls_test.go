@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -163,7 +164,7 @@ func TestCheckpoints(t *testing.T) {
 		{"instances of pmies", instances(indomPmies)},
 	} {
 		calls := 0
-		if err := tt.call(agents.WithCheckpoint(t.Context(), func() {
+		if err := tt.call(testutil.OnErr(t.Context(), func() {
 			calls++
 			if n := len(a.files); n > 0 { // others would wait for the one that waits
 				t.Errorf("%s: %d slots for files are held during a checkpoint", tt.name, n)
@@ -173,7 +174,7 @@ func TestCheckpoints(t *testing.T) {
 		}
 		calls = 0
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := tt.call(agents.WithCheckpoint(ctx, func() { calls++; cancel() })); err != context.Canceled || calls != 1 {
+		if err := tt.call(testutil.OnErr(ctx, func() { calls++; cancel() })); err != context.Canceled || calls != 1 {
 			t.Errorf("%s: %v after %d checkpoints, want %v after one", tt.name, err, calls, context.Canceled)
 		}
 	}

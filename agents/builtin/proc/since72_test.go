@@ -303,7 +303,7 @@ func TestLargeProcessesEndEarly(t *testing.T) {
 		r := newHarness(t, Options{Root: root})
 		calls := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		ctx = agents.WithCheckpoint(ctx, func() {
+		ctx = testutil.OnErr(ctx, func() {
 			if calls++; calls == 5 {
 				cancel()
 			}

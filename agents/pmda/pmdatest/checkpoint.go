@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -69,14 +70,14 @@ func (h *Harness) fetchUntil(name string, ends int) (set pdu.ValueSet, calls int
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	ctx = agents.WithCheckpoint(ctx, func() {
+	counted := testutil.OnErr(ctx, func() {
 		if calls++; calls == ends {
 			cancel()
 		}
 	})
 	var w pdu.ResultWriter
 	w.Reset(nil, 0)
-	err := h.Agent.Fetch(ctx, &agents.FetchRequest{PMIDs: []pdu.PMID{h.ID(name)}, Profile: new(pdu.Profile)}, &w)
+	err := h.Agent.Fetch(counted, &agents.FetchRequest{PMIDs: []pdu.PMID{h.ID(name)}, Profile: new(pdu.Profile)}, &w)
 	if err != ctx.Err() {
 		h.Fatalf("fetch of %s: %v, want %v", name, err, ctx.Err())
 	}

@@ -115,7 +115,7 @@ func (p *Proxy) Send(c *transport.Call) (transport.Reply, error) {
 	if !ok {
 		return p.Worker.Send(c)
 	}
-	c.LeavePlace()
+	c.BeforeWait(false)
 	conn, why := p.process(container(chosen), c.Timeout)
 	switch why {
 	case noPmdaroot:

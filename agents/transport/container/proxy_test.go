@@ -381,10 +381,10 @@ func TestProxyWithoutPmdaroot(t *testing.T) {
 	r.wantStarts(1)
 }
 
-// While a call waits for the start of the process, others compute in its place.
-func TestProxyLeavesPlace(t *testing.T) {
-	transporttest.TestLeavesPlace(t, testutil.Eventually, []transporttest.Wait{
-		{Name: "for the process", Start: func(t *testing.T, p *transporttest.Place) func() {
+// The caller is told before it waits for the start of the process.
+func TestProxyBeforeWait(t *testing.T) {
+	transporttest.TestBeforeWait(t, testutil.Eventually, []transporttest.Wait{
+		{Name: "for the process", Start: func(t *testing.T, w *transporttest.Waiter) func() {
 			start := make(chan struct{})
 			proxy := container.New(transport.Local(newAgent(100)), container.Options{
 				Name: "box", Log: slog.New(new(logLines)),
@@ -402,7 +402,7 @@ func TestProxyLeavesPlace(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, err := proxy.Send(&transport.Call{Origin: agents.Origin{Client: 2}, Req: req, Place: p})
+				_, err := proxy.Send(&transport.Call{Origin: agents.Origin{Client: 2}, Req: req, Waiter: w})
 				done <- err
 			}()
 			return func() {

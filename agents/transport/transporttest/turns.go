@@ -122,18 +122,13 @@ func testOrder(t *testing.T, open func(t *testing.T) StepAgent) {
 	}
 }
 
-// A waiter counts the calls of BeforeTurn.
-type waiter struct{ calls atomic.Int32 }
-
-func (w *waiter) BeforeTurn() { w.calls.Add(1) }
-
-// The Waiter of a Call is told if the Call has to wait.
+// The Waiter of a Call is told if the Call has to wait for its turn.
 func testWaiter(t *testing.T, s *stepTest) {
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(400, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var waiters [2]waiter
+	var waiters [2]Waiter
 	for i := range waiters {
 		s.clients.Go(func() {
 			if _, err := transport.Do(s.Transport, &transport.Call{Req: req, Waiter: &waiters[i]}, nil); err != nil {
@@ -149,7 +144,7 @@ func testWaiter(t *testing.T, s *stepTest) {
 	s.Next()
 	s.Reply()
 	s.clients.Wait()
-	if a, b := waiters[0].calls.Load(), waiters[1].calls.Load(); a != 0 || b != 1 {
+	if a, b := waiters[0].Turns(), waiters[1].Turns(); a != 0 || b != 1 {
 		t.Errorf("the first of two Calls was told %d times that it waits and the second %d times, want 0 and 1", a, b)
 	}
 }

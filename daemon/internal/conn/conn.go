@@ -108,13 +108,9 @@ type Session interface {
 	BeforeWait()
 
 	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before Wait
-	// or Read decrypts what has arrived. It may wait for the turn of the client. Wait calls
+	// or Read decrypts what has arrived. It may wait, for a slot. Wait calls
 	// BeforeWait after it if there was no data in the input.
 	BeforeDecrypt()
-
-	// Yield is called in the middle of a Write that takes long, by the goroutine that
-	// writes. It may wait while others compute.
-	Yield()
 
 	// Serve serves the client until Wait fails. It is called on a goroutine of its
 	// own. It closes the Conn unless the error is ErrParked. It may return before

@@ -63,7 +63,6 @@ type linuxConn struct {
 	// acceptor while the state is idle.
 	writer   rawio.NonblockWriter
 	served   bool // Session.Serve has had input
-	unread   bool // Wait has noticed input and has left it in the socket
 	unsent   []byte
 	buf      *buffer // what in is a part of; nil if in is empty
 	in       []byte  // input that is not read yet
@@ -148,8 +147,7 @@ func (c *linuxConn) Wait() error {
 		switch {
 		case c.interrupted() != nil:
 			return c.interrupted()
-		case len(c.in) > 0 || c.unread:
-			c.unread = false
+		case len(c.in) > 0:
 			c.beginTurn()
 			return nil
 		case c.readErr == ErrRights:
@@ -238,7 +236,7 @@ func (c *linuxConn) waitPolled() (parked bool) {
 		return c.parking.Swap(false) && c.interrupted() == nil && c.detach() && c.park()
 	case err != nil:
 		c.readErr = io.EOF
-	case len(c.in) > 0 || c.unread:
+	case len(c.in) > 0:
 		c.enterBlocking(since)
 	}
 	return false

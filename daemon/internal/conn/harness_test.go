@@ -166,7 +166,6 @@ type echo struct {
 	secured chan struct{} // closed when the handshake has succeeded
 	waits   atomic.Int32  // calls of BeforeWait
 	decrypt atomic.Int32  // calls of BeforeDecrypt
-	yields  atomic.Int32  // calls of Yield
 	ended   chan struct{} // closed at the end; then the following may be read
 
 	got []byte
@@ -185,7 +184,6 @@ func (s *echo) First(in []byte) ([]byte, bool) {
 func (s *echo) Disconnected()  { s.end(io.EOF) }
 func (s *echo) BeforeWait()    { s.waits.Add(1) }
 func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
-func (s *echo) Yield()         { s.yields.Add(1) }
 
 func (s *echo) Serve() {
 	for {

@@ -7,15 +7,13 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gopcp/pmcd/agents/rawio"
 )
 
 func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }
 
-// smallInput is how much Wait reads of a connection that was not served yet while the
-// acceptor is busy, in bytes. It is enough for a CREDS PDU.
+// smallInput is how much Wait reads of a connection while the acceptor is busy, in bytes. It
+// is enough for most requests.
 const smallInput = 128
 
 // tryRead reads when there may be input. Only then does it take a buffer. It
@@ -51,12 +49,6 @@ func (c *linuxConn) hasRead(n int, err error) bool {
 // tryReadLittle is tryRead for a Session that will have to wait before it reads: very
 // many may do that at a time.
 func (c *linuxConn) tryReadLittle(fd uintptr) bool {
-	if c.served {
-		if n, err := ioctlInt(fd, unix.TIOCINQ); err == nil && n > 0 {
-			c.unread = true
-			return true
-		}
-	}
 	var buf [smallInput]byte
 	n, err := c.readNow(fd, buf[:])
 	c.in = append([]byte(nil), buf[:n]...)
@@ -220,7 +212,6 @@ func (c *linuxConn) writeNow(b []byte) (rest []byte, err error) {
 		if len(left) > 0 || err != nil {
 			return b, err
 		}
-		c.session.Yield()
 	}
 	return c.writer.Write(b)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -17,7 +16,7 @@ import (
 // At the end of pmcd, sessions leave requests that have arrived.
 func TestAbortLeavesRequests(t *testing.T) {
 	desc := &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)}
-	s, c := newTurn(t, new(transporttest.Place), routes.New(nil, new(pmnsload.Tree)), desc, desc, desc)
+	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), desc, desc, desc)
 	c.onWrite = s.srv.Abort
 	s.srv.turnPool.Serve(s)
 	if n := len(c.replies); n != 1 {
@@ -30,7 +29,7 @@ func TestAbortLeavesAgents(t *testing.T) {
 	agent := &seriesTransport{Worker: transport.Local(new(namer)), each: 2 * seriesSlice}
 	table := startTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 	<-table.Agent(240).Started()
-	s, c := newTurn(t, new(transporttest.Place), table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
+	s, c := newTurn(t, table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
 	agent.answer = func(req []byte) pdu.Message {
 		s.srv.Abort()
 		return answerName(req)
@@ -49,7 +48,7 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 		m.PMIDs = append(m.PMIDs, pdu.NewPMID(240, 0, 1))
 	}
 	table := startAgent(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
-	s, c := newTurn(t, new(transporttest.Place), table, new(pdu.Profile), &m)
+	s, c := newTurn(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
 	other := s.srv.large.Start(maxLargeReplies, s.id.key)
 	done := make(chan struct{})

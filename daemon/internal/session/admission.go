@@ -152,7 +152,7 @@ func (s *session) admit() pdu.Errno {
 // denied everything. The error, if there is one, is the answer.
 func (s *session) checkAccount() []pdu.Errno {
 	var err error
-	s.withoutPlace(func() { err = s.rights.grant.Login(s.id.account()) })
+	s.wait(func() { err = s.rights.grant.Login(s.id.account()) })
 	return s.checked(err)
 }
 

@@ -96,10 +96,10 @@ func (r request) secure(flags pdu.Features) (goOn bool, err error) {
 	}
 	pending := slices.Clone(r.in[r.next:])
 	r.in = r.in[:r.next]
-	r.BeforeWait() // handshakes have turns of their own
-	stream, err := r.srv.tls.Server(r.stream, policy.Config(), pending, &r.id.key, r.holdRequest)
-	r.stream = stream
-	r.place.Enter()
+	r.wait(func() { // handshakes have turns of their own
+		r.BeforeWait()
+		r.stream, err = r.srv.tls.Server(r.stream, policy.Config(), pending, &r.id.key, r.holdRequest)
+	})
 	if err != nil {
 		return false, &handshakeError{err}
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -45,7 +44,7 @@ func TestTurnsOfDescs(t *testing.T) {
 			agent := &seriesTransport{Worker: transport.Local(new(namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
 			table := startTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
 			<-table.Agent(domain).Started()
-			s, c := newTurn(t, new(transporttest.Place), table, &pdu.DescIDs{PMIDs: tt.ids})
+			s, c := newTurn(t, table, &pdu.DescIDs{PMIDs: tt.ids})
 			s.srv.turnPool.Serve(s)
 			var m pdu.Descs
 			if _, err := pdu.ParseInto(<-c.replies, &m); err != nil {

@@ -36,7 +36,7 @@ type request struct{ exchange }
 // answer handles all PDUs in r.in, and reads the rest of one that is there only in
 // part. The rest has to arrive within the time that an agent would have.
 func (r request) answer() error {
-	partial, first := false, true
+	partial, profile := false, false
 	for {
 		switch {
 		case r.rights.refusal() != 0:
@@ -52,24 +52,21 @@ func (r request) answer() error {
 		if n > 0 && len(r.in)-r.next >= n {
 			b := r.in[r.next : r.next+n : r.next+n]
 			r.next += n
-			// Before the first one it may have waited for a CPU since it was let in.
-			if first && r.place.Overdue() || !first && r.place.OverdueBetween() {
-				r.place.Leave()
-			}
-			first = false
-			if !r.slot.tryBegin() { // it has waited for the client
-				r.place.Leave()
-				r.begin()
-			}
-			r.place.Enter()
+			r.begin()
+			r.cpu.Take()
 			if err := r.dispatch(b); err != nil {
 				return err
 			}
 			if r.next == len(r.in) {
 				return nil
 			}
-			if _, t, _ := pdu.Header(b); t != pdu.TypeProfile { // which has used no buffer
+			// A profile has used no buffer, and shares the slot of the next request.
+			if _, t, _ := pdu.Header(b); t != pdu.TypeProfile {
 				r.shed() // the next one may have to wait for an agent
+				r.cpu.Release()
+				profile = false
+			} else if profile = !profile; !profile {
+				r.cpu.Release()
 			}
 			partial = false
 			continue
@@ -89,8 +86,9 @@ func (r request) answer() error {
 }
 
 // more reads more of a PDU of n bytes, or of one of unknown length if n is 0.
-// Memory follows the bytes received.
+// Memory follows the bytes received. It has no slot: the rest may come in many pieces.
 func (r request) more(n int) error {
+	r.cpu.Release()
 	if r.next > 0 {
 		r.in = r.in[:copy(r.in, r.in[r.next:])]
 		r.next = 0
@@ -106,10 +104,6 @@ func (r request) more(n int) error {
 	r.in = r.in[:len(r.in)+got]
 	if got == 0 {
 		return err
-	}
-	if r.place.Overdue() { // in TLS, a large request may be in very small records
-		r.place.Leave()
-		r.place.Enter()
 	}
 	return nil
 }

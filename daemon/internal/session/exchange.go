@@ -24,12 +24,11 @@ type exchange struct {
 func (r exchange) roundTrip(a *agentset.Agent, c *agentset.Conn, call *transport.Call, dst *[]byte) error {
 	call.Key, call.Turn = &r.id.key, r.turn
 	call.MayBlock = r.stream.Exclusive()
-	call.Place, call.Waiter = r.place, r.requestScratch
+	call.Waiter = waiter{r.requestScratch}
 	reply, err := c.Send(call)
 	if err != nil {
-		r.place.Enter()
-		r.srv.cfg.Trace.Failure(true, c.Out, call.Req, err, errnoOf(err))
-		return c.TransportError(err)
+		defer r.cpu.TakeAgain()
+		return r.failed(c, call, true, err)
 	}
 	return r.receive(a, c, call, reply, dst)
 }
@@ -51,21 +50,38 @@ func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.C
 
 // recv appends the answer to call to dst. That may be an ERROR PDU.
 func (r exchange) recv(a *agentset.Agent, c *agentset.Conn, call *transport.Call, reply transport.Reply, dst []byte) ([]byte, error) {
+	if _, ok := c.Transport.(*transport.Concurrent); ok {
+		r.cpu.TakeAgain() // many may call such an agent at a time
+	}
 	since := time.Now()
 	b, err := reply.Recv(r.borrow(dst))
-	r.place.EnterAgain()
 	if err != nil {
 		if errors.Is(err, transport.ErrLate) {
 			a.RequestAbandoned()
 		}
-		r.srv.cfg.Trace.Failure(false, c.In, call.Req, err, errnoOf(err))
-		return nil, c.TransportError(err)
+		defer r.cpu.TakeAgain()
+		return nil, r.failed(c, call, false, err)
 	}
+	r.cpu.TakeAgain()
 	if !call.Batched {
 		since = call.Began
 	}
 	a.RequestAnswered(call.Began, since, call.Done)
 	return b, nil
+}
+
+// failed returns the error of a call for which Send or Recv has failed. If the agent has to
+// be disconnected, that waits for its exit status. The caller takes a slot again.
+func (r exchange) failed(c *agentset.Conn, call *transport.Call, sending bool, err error) error {
+	if err != transport.ErrLate && err != transport.ErrNotReady {
+		r.cpu.Release()
+	}
+	fd := c.In
+	if sending {
+		fd = c.Out
+	}
+	r.srv.cfg.Trace.Failure(sending, fd, call.Req, err, errnoOf(err))
+	return c.TransportError(err)
 }
 
 // errorReply returns the error that an agent has answered to call with b, an ERROR PDU.
@@ -100,12 +116,11 @@ func (r exchange) sendSub(p *subrequest, domain int, call *transport.Call) (err 
 	}
 	p.call = *call
 	p.call.Key, p.call.Turn, p.call.MayBlock, p.call.Req = &r.id.key, r.turn, r.stream.Exclusive(), p.req
-	p.call.Place, p.call.Waiter = r.place, r.requestScratch
+	p.call.Waiter = waiter{r.requestScratch}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		r.place.Enter()
-		p.conn.Release()
-		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
-		return p.conn.TransportError(err)
+		defer r.cpu.TakeAgain()
+		defer p.conn.Release()
+		return r.failed(p.conn, &p.call, true, err)
 	}
 	return nil
 }
@@ -157,9 +172,7 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 			case <-a.Started(): // usually it is down
 				c = a.Conn()
 			default:
-				r.place.Leave()
-				c = a.AwaitConn()
-				r.place.Enter()
+				r.wait(func() { c = a.AwaitConn() })
 			}
 		}
 		if c != nil && c.Acquire() {

@@ -46,9 +46,7 @@ func (r fetchRequest) fetch(b []byte) error {
 	}
 	r.contexts.current = m.Context
 	if r.container.chosen && slices.Contains(m.PMIDs, hostnameID) {
-		r.place.Leave()
-		r.container.lookUpHost(r.srv.cfg.ContainerHost)
-		r.place.Enter()
+		r.wait(func() { r.container.lookUpHost(r.srv.cfg.ContainerHost) })
 	}
 	call := transport.Call{
 		Origin:  agents.Origin{Client: r.id.num, Context: m.Context},
@@ -227,7 +225,7 @@ func (r fetchRequest) repeat() error {
 	if r.beginLarge(n); r.srv.aborted.Load() {
 		return pdu.ErrnoNoAgent // hundreds may have waited
 	}
-	r.ans, err = pdu.AppendRepeated(append(r.ans[:0], r.out[:noticeLen]...), r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply, r.Yield)
+	r.ans, err = pdu.AppendRepeated(append(r.ans[:0], r.out[:noticeLen]...), r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply)
 	r.out, r.ans = r.ans, r.out
 	return err
 }

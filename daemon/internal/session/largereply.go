@@ -23,9 +23,7 @@ func (s *session) beginLarge(size int) {
 	if s.large.HasBegun() {
 		return
 	}
-	s.place.Leave()
-	<-s.large.Begun() // soon: those that wait for their clients have ended theirs
-	s.place.EnterAgain()
+	s.wait(func() { <-s.large.Begun() }) // soon: those that wait for their clients have ended theirs
 }
 
 // endLarge ends what beginLarge began: the reply is written, or it counts as unread.

@@ -52,7 +52,8 @@ func (s *session) wantsLogin(flags pdu.Features) bool {
 // client has got the error. Then the client has no user, whatever it was before.
 func (r request) login() (ok bool, err error) {
 	defer r.debugAuth()
-	name, err := r.exchangeLogin()
+	var name string
+	r.wait(func() { name, err = r.exchangeLogin() })
 	var failed *loginError
 	var bad *badHeader
 	switch {
@@ -60,7 +61,8 @@ func (r request) login() (ok bool, err error) {
 		r.logLogin(failed)
 		r.setUser(nil)
 		r.broadcastAttrs()
-		if err := r.holdAnswer(failed.until); err != nil {
+		r.wait(func() { err = r.readAhead(failed.until) })
+		if err != nil {
 			return false, err
 		}
 		return false, r.fail(failed.code)
@@ -71,7 +73,7 @@ func (r request) login() (ok bool, err error) {
 	}
 	r.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.id.num, "address", r.id.addr)
 	var u *user
-	r.withoutPlace(func() { u = r.srv.lookUp(name) })
+	r.wait(func() { u = r.srv.lookUp(name) })
 	r.setUser(u)
 	return true, nil
 }
@@ -87,12 +89,6 @@ func (e *loginError) Error() string { return e.err.Error() }
 
 // errEarly ends a session whose client sends much before it has the answer to its login.
 var errEarly = errors.New("it sends more requests than one before it has the answer to its login")
-
-// holdAnswer waits until a time. It notices when the client disconnects.
-func (r request) holdAnswer(until time.Time) error {
-	defer r.place.Enter()
-	return r.readAhead(until)
-}
 
 // readAhead reads what the client sends until a time, which is not needed yet: to notice when
 // it disconnects. A client may send its first request right after its login.
@@ -117,7 +113,7 @@ type disconnect struct{ error }
 
 // checkClient returns a disconnect if there is a reason for one.
 func (r request) checkClient() error {
-	defer r.place.Leave() // in TLS, the client has had a turn for its input
+	defer r.cpu.Release() // in TLS, it took one to decrypt the input
 	if err := r.readAhead(time.Now().Add(checkTime)); err != nil {
 		return disconnect{err}
 	}
@@ -128,7 +124,6 @@ func (r request) checkClient() error {
 // than a *loginError end the session.
 func (r request) exchangeLogin() (name string, err error) {
 	r.BeforeWait() // logins have turns of their own
-	defer r.place.Enter()
 	ctx := r.srv.serving
 	x, mechs, err := r.beginLogin(ctx)
 	if err != nil {
@@ -149,7 +144,7 @@ func (r request) exchangeLogin() (name string, err error) {
 				return "", err
 			}
 		}
-		r.place.Leave() // in TLS, the client has had a turn for its message
+		r.cpu.Release() // in TLS, it took one to decrypt the message
 		challenge, done, user, err := x.Step(ctx, in)
 		switch {
 		case err != nil:

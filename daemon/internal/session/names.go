@@ -127,7 +127,7 @@ func (r nameRequest) traverse(b []byte) error {
 	names := &r.namesOut
 	names.Limit(r.srv.cfg.MaxReply)
 	names.Reset(r.out)
-	r.out = nil // or BeforeTurn would lend the memory that names has to others
+	r.out = nil // or BeforeWait would lend the memory that names has to others
 	defer func() { r.out = names.Own() }()
 	r.addNames(tree.Stretches(m.Name))
 	if names.Names() == 0 {

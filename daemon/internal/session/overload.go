@@ -18,8 +18,8 @@ type Overload struct {
 
 // Overload returns what has happened since the last call.
 func (s *Server) Overload() Overload {
-	l := s.gate.Load()
-	o := Overload{Time: l.Closed, Requests: l.Turns, OfMost: l.OfMost}
+	l := s.slots.Load()
+	o := Overload{Time: l.Time, Requests: l.Waited, OfMost: l.OfMost}
 	if o.OfMost > 0 {
 		o.Most = groupName(l.Most)
 	}

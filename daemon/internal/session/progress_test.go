@@ -7,7 +7,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -119,8 +118,7 @@ func TestProgressOfMany(t *testing.T) {
 // A session that waits for others to end their requests has read nothing of its own. One
 // that waits for its client lets others begin.
 func TestSessionsInProgress(t *testing.T) {
-	p := new(transporttest.Place)
-	s, c := newTurn(t, p, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
+	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
 	s.srv.progress.limit = 1
 	c.input <- c.unread
 	read := false
@@ -133,8 +131,8 @@ func TestSessionsInProgress(t *testing.T) {
 		s.session.Serve()
 	}()
 	testutil.Eventually(t, "the session waits", func() bool { return s.srv.progress.waiting.Load() == 1 })
-	if read || p.Entered() {
-		t.Errorf("the session has read: %v, and computes: %v, while it waits", read, p.Entered())
+	if n := s.srv.slots.InUse(); read || n != 0 {
+		t.Errorf("the session has read: %v, and %d slots are in use while it waits", read, n)
 	}
 	other.end()
 	<-c.replies
@@ -145,8 +143,8 @@ func TestSessionsInProgress(t *testing.T) {
 	}
 	other.end()
 
-	waiting, _ := newTurn(t, p, routes.New(nil, new(pmnsload.Tree)))
-	waiting.slot.begin()
+	waiting, _ := newTurn(t, routes.New(nil, new(pmnsload.Tree)))
+	waiting.inProgress.begin()
 	waiting.BeforeWait()
 	if n := waiting.srv.progress.used.Load(); n != 0 {
 		t.Errorf("%d requests in progress while a session waits for its client", n)

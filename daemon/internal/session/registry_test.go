@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -100,12 +100,12 @@ func TestSomeClientsEndsWithContext(t *testing.T) {
 	}
 	calls := 0
 	none := func(i Info) { t.Errorf("client %d", i.Seq) }
-	if err := s.SomeClients(agents.WithCheckpoint(t.Context(), func() { calls++ }), p, none); err != nil || calls != n/64 {
+	if err := s.SomeClients(testutil.OnErr(t.Context(), func() { calls++ }), p, none); err != nil || calls != n/64 {
 		t.Errorf("%v after %d checkpoints, want %d", err, calls, n/64)
 	}
 	calls = 0
 	ctx, cancel := context.WithCancel(t.Context())
-	ctx = agents.WithCheckpoint(ctx, func() { calls++; cancel() })
+	ctx = testutil.OnErr(ctx, func() { calls++; cancel() })
 	if err := s.SomeClients(ctx, p, none); err != context.Canceled || calls != 1 {
 		t.Errorf("%v after %d checkpoints, want %v after one", err, calls, context.Canceled)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,6 +17,7 @@ import (
 // session has one only while it handles input.
 type requestScratch struct {
 	turn *transport.Turn // of the session
+	slot *slots.Slot     // of the session
 	in   []byte          // input; PDUs before next are handled
 	next int
 
@@ -36,7 +38,7 @@ type requestScratch struct {
 	ans  []byte // its answer
 
 	large bool // is of largeScratches
-	lent  int  // how many buffers BeforeTurn has put into replyBuffers
+	lent  int  // how many buffers BeforeWait has put into replyBuffers
 }
 
 // A subrequest is the part of a request that is for one agent.
@@ -109,7 +111,7 @@ func (h *scratchHistory) release(w *requestScratch) {
 // clear forgets what was handled, and frees buffers that are too large to be kept.
 // It reports whether w has become large.
 func (w *requestScratch) clear() (grown bool) {
-	w.turn, w.in, w.next, w.routes, w.lent = nil, w.in[:0], 0, nil, 0
+	w.turn, w.slot, w.in, w.next, w.routes, w.lent = nil, nil, w.in[:0], 0, nil, 0
 	w.call.Key, w.call.Waiter = nil, nil
 	w.namesOut = pdu.NamesWriter{} // has pieces of a name space
 	if w.result.Cap() > maxKept {
@@ -165,11 +167,18 @@ func (w *requestScratch) shed() {
 // agents, of type *[]byte.
 var replyBuffers sync.Pool
 
-// BeforeTurn implements transport.Waiter: it puts the large buffers for replies into
-// replyBuffers. It is called when w has to wait for its turn at an agent, with its requests
-// but without replies: many may wait at a time, but only those that have their turns need
-// large buffers.
-func (w *requestScratch) BeforeTurn() {
+// A waiter is a requestScratch as a transport.Waiter.
+type waiter struct{ *requestScratch }
+
+// BeforeWait implements transport.Waiter: it gives the slot of the session back. If the
+// request waits for its turn at an agent, it puts the large buffers for replies into
+// replyBuffers: many may wait at a time, but only those that have their turns need large
+// buffers.
+func (w waiter) BeforeWait(sent bool) {
+	w.slot.Release()
+	if sent {
+		return
+	}
 	if w.result.Cap() > maxNormal || cap(w.out) > maxNormal {
 		w.result = pdu.ResultWriter{} // may write to the memory of out
 	}

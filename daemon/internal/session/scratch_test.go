@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -90,12 +91,13 @@ func TestGrownScratchIsKeptApart(t *testing.T) {
 // it has one again if there is one.
 func TestBuffersBeforeTurn(t *testing.T) {
 	w := &requestScratch{
+		slot: slots.New().Slot(nil),
 		out:  append(make([]byte, 0, 2*maxNormal), "head"...),
 		ans:  make([]byte, 2*maxNormal),
 		subs: []subrequest{{reply: make([]byte, 2*maxKept)}, {reply: make([]byte, 0, maxNormal)}},
 	}
 	w.result.Reset(w.out, 0)
-	w.BeforeTurn()
+	waiter{w}.BeforeWait(false)
 	if n := max(cap(w.out), cap(w.ans), w.result.Cap(), cap(w.subs[0].reply)); n > maxNormal || string(w.out) != "head" || len(w.ans) != 0 {
 		t.Errorf("%d bytes in a buffer, %q, %d", n, w.out, len(w.ans))
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -104,7 +103,7 @@ func TestTurnsOfNames(t *testing.T) {
 			agent := &seriesTransport{Worker: transport.Local(new(namer)), answer: answerName, each: tt.each, fails: tt.fails}
 			table := startTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 			<-table.Agent(240).Started()
-			s, c := newTurn(t, new(transporttest.Place), table, &pdu.PMNSNames{Names: tt.names})
+			s, c := newTurn(t, table, &pdu.PMNSNames{Names: tt.names})
 			s.srv.turnPool.Serve(s)
 			var m pdu.PMNSIDs
 			if _, err := pdu.ParseInto(<-c.replies, &m); err != nil {
@@ -129,21 +128,5 @@ func TestTurnsOfNames(t *testing.T) {
 				t.Errorf("the agent was asked for %d names, want %d", agent.calls, tt.calls)
 			}
 		})
-	}
-}
-
-// A session does not leave its place for an agent that is down: there is nothing to wait
-// for, and at the end of pmcd all agents are.
-func TestKeepsPlaceWithoutAgent(t *testing.T) {
-	table := startTransport(t, 240, func() transport.Transport { return transport.Local(new(namer)) }, dynamicTree(t))
-	<-table.Agent(240).Started()
-	table.Agent(240).Conn().Disconnect(transport.ErrClosed)
-	p := new(transporttest.Place)
-	s, c := newTurn(t, p, table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
-	p.Enter()
-	s.srv.turnPool.Serve(s)
-	<-c.replies
-	if n := p.Left(); n != 1 {
-		t.Errorf("the place was left %d times, want 1: at the end", n)
 	}
 }

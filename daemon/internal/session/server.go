@@ -26,10 +26,10 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/gate"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
+	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -101,7 +101,7 @@ type Server struct {
 	decoded   decodedProfiles
 	large     *fairqueue.Limiter // of the bytes of large replies that are being made
 	progress  progress
-	gate      *gate.Gate
+	slots     *slots.Pool
 	tls       conn.TLS
 	aborted   atomic.Bool
 	serving   context.Context // ends by Abort
@@ -112,7 +112,7 @@ type Server struct {
 // New returns a Server without clients. It has no access rules yet, and has read no
 // label file: see ApplyRules and RefreshLabels.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), gate: gate.New(), hashSeed: rand.Uint32()}
+	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), slots: slots.New(), hashSeed: rand.Uint32()}
 	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
 	s.labels.source, s.labels.load, s.labels.hostname = cfg.Labels, cfg.Labels.load, s.hostname.current
 	s.labels.limiter, s.labels.debug = cfg.Limiter, cfg.Debug
@@ -142,7 +142,7 @@ func (s *Server) Accept(c conn.Conn) (conn.Session, []byte) {
 }
 
 // Busy reports whether requests have to wait for their turns at the moment.
-func (s *Server) Busy() bool { return s.gate.Closed() }
+func (s *Server) Busy() bool { return s.slots.Busy() }
 
 // InProgress returns how many clients have a request in progress, and how many may have.
 func (s *Server) InProgress() (n, most int) {
@@ -153,8 +153,8 @@ func (s *Server) InProgress() (n, most int) {
 func (s *Server) Abort() {
 	s.abort()
 	s.aborted.Store(true)
-	s.progress.stop() // those that wait there, and at the gate, do no more work
-	s.gate.Close()
+	s.progress.stop() // those that wait there, and for slots, do no more work
+	s.slots.Close()
 	for _, client := range s.clients.all() {
 		client.conn.Abort()
 	}
@@ -163,7 +163,7 @@ func (s *Server) Abort() {
 // Close ends what serves requests. All connections have ended, but those whose sessions hang in
 // a look-up of a user. Agents are being stopped: the probes end with them.
 func (s *Server) Close() {
-	s.gate.Close()
+	s.slots.Close()
 	s.turnPool.Close()
 	s.subtrees.probes.Wait()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,22 +25,22 @@ import (
 // The goroutine of the session owns all fields, except those that are safe for all
 // goroutines.
 type session struct {
-	srv       *Server
-	conn      conn.Handle   // safe for all goroutines
-	stream    conn.Conn     // conn, or what is in its TLS connection
-	id        identity      // safe for all goroutines
-	rights    rights        // safe for all goroutines
-	told      toldAttrs     // safe for all goroutines
-	notices   atomic.Uint32 // state changes that the client has not been notified of
-	container container
-	contexts  contexts
-	memory    clientMemory
-	place     sessionPlace // in the gate
-	slot      requestSlot  // of the request in progress
-	asked     domainSet    // domains of agents that may know of the client
-	scratch   scratchHistory
-	current   *requestScratch // of the turn; nil between turns
-	large     *fairqueue.Use  // of the reply that is being made; nil if it is not large
+	srv        *Server
+	conn       conn.Handle   // safe for all goroutines
+	stream     conn.Conn     // conn, or what is in its TLS connection
+	id         identity      // safe for all goroutines
+	rights     rights        // safe for all goroutines
+	told       toldAttrs     // safe for all goroutines
+	notices    atomic.Uint32 // state changes that the client has not been notified of
+	container  container
+	contexts   contexts
+	memory     clientMemory
+	cpu        *slots.Slot
+	inProgress requestSlot
+	asked      domainSet // domains of agents that may know of the client
+	scratch    scratchHistory
+	current    *requestScratch // of the turn; nil between turns
+	large      *fairqueue.Use  // of the reply that is being made; nil if it is not large
 
 	greeted bool
 	err     error     // why the session ends
@@ -52,8 +53,8 @@ func newSession(srv *Server, c conn.Conn) *session {
 	p := c.Peer()
 	s.id.key = srv.newKey(p)
 	s.memory = openMemory(c, s.id.key.Group)
-	s.openPlace()
-	s.slot = srv.progress.open(&s.id.key)
+	s.cpu = srv.slots.Slot(&s.id.key)
+	s.inProgress = srv.progress.open(&s.id.key)
 	s.id.since, s.id.addr, s.id.peer = time.Now(), p.String(), accessPeer(p)
 	s.rights.needsCert.Store(srv.admission.needsCert(s.id.peer))
 	return s
@@ -95,7 +96,7 @@ func (s *session) greeting(refusal pdu.Errno) []byte {
 
 // First implements conn.Session. It handles the first CREDS PDU, so that a client
 // which connects and waits needs no goroutine. It runs on the goroutine of the acceptor, so
-// it waits for nothing: it enters no gate, and Serve looks up accounts.
+// it waits for nothing: it takes no slot, and Serve looks up accounts.
 func (s *session) First(in []byte) (reply []byte, handled bool) {
 	n, err := pdu.Frame(in, s.srv.cfg.MaxPDU)
 	_, t, _ := pdu.Header(in)
@@ -139,11 +140,11 @@ func (s *session) Await() bool {
 	if s.err == nil {
 		err := s.stream.Wait()
 		if err == nil {
-			if s.srv.gate.Closed() || !s.slot.tryBegin() { // there may be many that wait
+			if s.srv.slots.Busy() || !s.inProgress.tryBegin() { // there may be many that wait
 				s.stream.Compact()
 				s.begin()
 			}
-			s.place.Enter()
+			s.cpu.Take()
 			if !s.srv.aborted.Load() {
 				return true
 			}
@@ -154,7 +155,7 @@ func (s *session) Await() bool {
 		}
 		s.err = err
 	}
-	s.place.Enter() // thousands may end at a time
+	s.cpu.Take() // thousands may end at a time
 	s.end()
 	return false
 }
@@ -162,7 +163,7 @@ func (s *session) Await() bool {
 // RunTurn implements transport.Session: it answers the client.
 func (s *session) RunTurn(t *transport.Turn) {
 	r := request{exchange{s, s.scratch.acquire()}}
-	r.turn, s.current = t, r.requestScratch
+	r.turn, r.slot, s.current = t, s.cpu, r.requestScratch
 	n, err := s.stream.Read(r.in[:cap(r.in)])
 	r.in = r.in[:n]
 	if n > 0 {
@@ -172,8 +173,8 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.dropRequest()
 	s.current = nil
 	s.scratch.release(r.requestScratch)
-	s.slot.end()
-	s.place.Leave()
+	s.inProgress.end()
+	s.cpu.Release()
 }
 
 // end ends the session: agents and the log are told, and the connection is closed.
@@ -190,12 +191,12 @@ func (s *session) end() {
 	}
 	s.rights.grant.Release()
 	s.closeMemory()
-	s.slot.close()
+	s.inProgress.close()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.id.num, "address", s.id.addr)
 	s.notifyGone()
 	s.srv.clients.remove(s)
 	last := s.lastBytes()
-	s.place.Leave() // Close may wait for the client
+	s.cpu.Release() // Close may wait for the client
 	s.stream.Close(last)
 }
 

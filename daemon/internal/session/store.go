@@ -57,14 +57,12 @@ func (r request) sendStore(p *subrequest) (err error) {
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     p.req,
 		Key:     &r.id.key,
-		Place:   r.place,
-		Waiter:  r.requestScratch,
+		Waiter:  waiter{r.requestScratch},
 		Batched: len(r.subs) > 1,
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		r.place.Enter()
-		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
-		return p.conn.TransportError(err)
+		defer r.cpu.TakeAgain()
+		return r.failed(p.conn, &p.call, true, err)
 	}
 	return nil
 }

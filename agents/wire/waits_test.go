@@ -10,15 +10,15 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// While a call waits for a PMDA, others compute in its place.
-func TestLeavesPlace(t *testing.T) {
+// The caller is told before it waits for a PMDA.
+func TestBeforeWait(t *testing.T) {
 	const more = 1 << 20 // bytes than a pipe holds
 	desc, descReply := &pdu.DescReq{PMID: metricID}, &pdu.Desc{PMID: metricID}
 	large, largeReply := &pdu.Fetch{PMIDs: make([]pdu.PMID, more/4)}, new(pdu.Result)
 
 	// wait returns a Wait of a call behind some that the agent has.
 	wait := func(name string, before int, req, reply pdu.Message) transporttest.Wait {
-		return transporttest.Wait{Name: name, Start: func(t *testing.T, p *transporttest.Place) (end func()) {
+		return transporttest.Wait{Name: name, Start: func(t *testing.T, w *transporttest.Waiter) (end func()) {
 			c, there, r := fakePMDA(t, pipePair, wire.Options{Depth: 1})
 			done := make(chan error, 1)
 			do := func(call *transport.Call) {
@@ -38,7 +38,7 @@ func TestLeavesPlace(t *testing.T) {
 				go do(&transport.Call{Req: b})
 				next()
 			}
-			go do(&transport.Call{Req: b, Place: p})
+			go do(&transport.Call{Req: b, Waiter: w})
 			return func() {
 				for range before {
 					writePDUs(t, there, reply)
@@ -53,7 +53,7 @@ func TestLeavesPlace(t *testing.T) {
 			}
 		}}
 	}
-	transporttest.TestLeavesPlace(t, testutil.Eventually, []transporttest.Wait{
+	transporttest.TestBeforeWait(t, testutil.Eventually, []transporttest.Wait{
 		wait("for its turn", 1, desc, descReply),
 		wait("for the reply", 0, desc, descReply),
 		wait("until the agent reads", 0, large, largeReply),

@@ -1,0 +1,67 @@
+package transport_test
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
+)
+
+// The caller is told before it waits for an agent in this process.
+func TestBeforeWait(t *testing.T) {
+	// start makes a call. At the end the agent returns from what blocks it.
+	start := func(t *testing.T, w *transport.Worker, a *answer, waiter *transporttest.Waiter, item int) (end func()) {
+		call := request(1, item, 0)
+		call.Waiter = waiter
+		done := make(chan error, 1)
+		go func() {
+			_, err := transport.Do(w, call, nil)
+			done <- err
+		}()
+		return func() {
+			close(a.open)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	transporttest.TestBeforeWait(t, testutil.Eventually, []transporttest.Wait{
+		{Name: "for its turn", Start: func(t *testing.T, waiter *transporttest.Waiter) func() {
+			a := newAnswer()
+			w := local(t, a)
+			first := send(t, w, 2, blocks, 0)
+			<-a.entered
+			end := start(t, w, a, waiter, plain)
+			return func() {
+				end()
+				if _, err := first.Recv(nil); err != nil {
+					t.Error(err)
+				}
+			}
+		}},
+		{Name: "for the Worker's goroutine", Start: func(t *testing.T, waiter *transporttest.Waiter) func() {
+			a := newAnswer()
+			return start(t, local(t, a), a, waiter, blocks)
+		}},
+		{Name: "for Notices that precede it", Start: func(t *testing.T, waiter *transporttest.Waiter) func() {
+			a := newAnswer()
+			w, pool := local(t, a), newPool(t)
+			w.Notify(transport.Notice{Client: blocks, End: true})
+			<-a.entered
+			done := make(chan error, 1)
+			go serve(pool, func(turn *transport.Turn) {
+				call := request(1, plain, 0)
+				call.Waiter, call.Turn = waiter, turn
+				_, err := transport.Do(w, call, nil)
+				done <- err
+			})
+			return func() {
+				close(a.open)
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+		}},
+	})
+}

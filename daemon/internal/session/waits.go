@@ -1,0 +1,44 @@
+package session
+
+// A session has a slot (package slots) while it handles a request, and none while it waits.
+
+// wait calls f, which may wait. If the session has a slot, others may have it meanwhile.
+func (s *session) wait(f func()) {
+	had := s.cpu.Release()
+	f()
+	if had {
+		s.cpu.TakeAgain()
+	}
+}
+
+// begin waits until the session may have a request in progress, unless it has one.
+func (s *session) begin() {
+	if s.inProgress.tryBegin() {
+		return
+	}
+	s.cpu.Release()
+	p := &s.srv.progress
+	s.srv.cfg.Limiter.Warn("progress "+s.id.origin(), "client[{client}] {address} and others of its user or host wait before pmcd reads their requests: {in_progress} requests of theirs are in progress, and of all clients {in_progress_limit} may be",
+		"client", s.id.num, "address", s.id.addr, "in_progress", s.inProgress.group.used.Load(), "in_progress_limit", p.limit)
+	s.inProgress.begin()
+}
+
+// BeforeDecrypt implements conn.Session. What arrives in TLS has a cost before it is known
+// whether there is a request in it.
+func (s *session) BeforeDecrypt() {
+	if s.srv.slots.Busy() { // there may be many that wait
+		s.stream.Compact()
+	}
+	s.cpu.Take()
+}
+
+// BeforeWait implements conn.Session. Nothing of the turn is needed any more but the input
+// and what is being written.
+func (s *session) BeforeWait() {
+	if s.current != nil {
+		s.current.shed()
+	}
+	s.endLarge()
+	s.inProgress.end()
+	s.cpu.Release()
+}
