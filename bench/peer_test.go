@@ -46,13 +46,16 @@ func TestPeerScenarios(t *testing.T) {
 	comparePeers(t, o, names)
 }
 
-// TestPeerCalm runs the scenarios of group calm with both daemons. Nothing may fail.
+// TestPeerCalm runs scenarios of group calm with both daemons. Nothing may fail. Those of
+// clients that fetch every 10 seconds take minutes.
 func TestPeerCalm(t *testing.T) {
 	o := peers(t)
 	o.calm = calmOptions{rounds: 1, time: time.Second}
 	var names []string
 	for _, s := range calmScenarios() {
-		names = append(names, s.name)
+		if s.name != "calm-200" && s.name != "calm-1000" || os.Getenv("PMCD_LONG") == "1" {
+			names = append(names, s.name)
+		}
 	}
 	comparePeers(t, o, names)
 }

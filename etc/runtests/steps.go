@@ -55,28 +55,33 @@ func groups(name string) [][]step {
 		}}
 	case "peertest":
 		return [][]step{
-			{tests("beside PCP, with the race detector", peers, "-race", "-count=1", "-p=2", "-timeout=60m")},
+			{tests("beside PCP", peers, "-count=1", "-p=2", "-timeout=60m")},
 			{tests("beside PCP, of packages", withPeers(), "-count=1", "-timeout=30m", "-run=^TestPeer")},
 		}
 	case "systemtest":
-		return [][]step{{tests("on booted machines", booted, "-count=1", "-timeout=30m")}}
-	case "flakes":
+		// Most of the time machines boot and wait, so two are up at a time.
+		return [][]step{{
+			tests("on booted machines", booted, "-count=1", "-timeout=30m", "-skip=^TestPackage"),
+			tests("on booted machines, packages", booted, "-count=1", "-timeout=30m", "-run=^TestPackage"),
+		}}
+	case "flakes": // with the race detector beside PCP, which make ci leaves out
 		return [][]step{
 			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
 			{tests("unit tests", except(raced, booted, peers, long), "-skip=^TestPeer")},
-			{tests("beside PCP", peers, "-p=2", "-timeout=60m")},
+			{tests("beside PCP", peers, "-race", "-p=2", "-timeout=60m")},
 		}
 	case "rest": // of what the CI runs
+		machines := groups("systemtest")
+		machines[0] = append(machines[0], tests("Go plugins", long[:1], "-count=1"))
 		return slices.Concat(groups("check"), [][]step{
 			{build("darwin", "./pdu/..."), build("windows", "./pdu/...")},
 			{tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386"),
-				tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x")},
-			{tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
+				tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x"),
+				tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
 				tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer")},
-			{tests("Go plugins", long[:1], "-count=1")},
 			{tests("PCP's agents, releases", long[3:], "-count=1", "-p=1", "-timeout=20m")},
 			{tests("the daemon, fuzzed", long[1:2], "-count=1")},
-		}, groups("systemtest"), groups("peertest"))
+		}, machines, groups("peertest"))
 	}
 	return nil
 }
