@@ -115,6 +115,8 @@ func (s *summary) add(e event) {
 	case "fail":
 		if e.Test != "" {
 			s.failures = append(s.failures, key)
+		} else {
+			s.unfinished(e.Package)
 		}
 		fmt.Fprintf(s.out, "FAIL %s\n%s", key, strings.Join(s.output[key], ""))
 		// A package can fail without a test: in TestMain, or when it is killed.
@@ -122,6 +124,18 @@ func (s *summary) add(e event) {
 			s.failures = append(s.failures, key)
 		}
 		delete(s.output, key)
+	}
+}
+
+// unfinished records the tests of a package that were running when it failed: one of them
+// hangs, or has ended the process. The caller holds mu.
+func (s *summary) unfinished(pkg string) {
+	for _, key := range slices.Sorted(maps.Keys(s.output)) {
+		if strings.HasPrefix(key, pkg+" Test") {
+			s.failures = append(s.failures, key+" has not ended")
+			fmt.Fprintf(s.out, "FAIL %s has not ended\n%s", key, strings.Join(s.output[key], ""))
+			delete(s.output, key)
+		}
 	}
 }
 

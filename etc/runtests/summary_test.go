@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A test that hangs is named, with what it has printed.
+func TestHang(t *testing.T) {
+	var out strings.Builder
+	s := newSummary(&out)
+	s.read(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"pass","Package":"p","Test":"TestB","Elapsed":1}
+{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out after 1s\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t1.0s\n"}
+{"Action":"fail","Package":"p","Elapsed":1}
+`))
+	if s.finish(0, time.Second) {
+		t.Error("nothing has failed")
+	}
+	for _, want := range []string{"panic: test timed out", "== failed\n    p TestA has not ended\n", "1 passed, 1 failed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
