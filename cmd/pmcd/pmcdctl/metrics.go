@@ -137,11 +137,12 @@ func watchCommand(code *int) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [flags] METRIC[INSTANCE]...",
 		Short: "watch the values of metrics, and the rates of counters",
-		Long: `Watch the values of metrics, or of single instances of them, until ^C.
+		Long: `Watch the values of metrics, or of single instances of them, until q or ^C.
 
 The name of a subtree stands for all metrics below it. Counters are shown as
 rates, and times that are counted as a part of the time. On a terminal the values
-are shown in place, otherwise one a line.`,
+are shown in place, otherwise one a line. There, s sorts them by value, or again
+in the order of the names; the arrows, the page keys, and j, k, space and b scroll.`,
 		Example:           "  pmcdctl watch disk.dev\n  pmcdctl watch -t 5s -s 12 'network.interface.in.bytes[eth0]' | tee log",
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
@@ -157,9 +158,16 @@ are shown in place, otherwise one a line.`,
 				resized := make(chan os.Signal, 1)
 				signal.Notify(resized, unix.SIGWINCH)
 				defer signal.Stop(resized)
+				size := terminal(cmd.OutOrStdout())
+				var keys <-chan watch.Key
+				if tty, ok := cmd.InOrStdin().(*os.File); ok && size != nil && !f.json {
+					var restore func()
+					keys, restore = watch.Keys(tty)
+					defer restore()
+				}
 				good, err := watch.Run(ctx, s, watch.Options{
 					Interval: time.Duration(interval), Samples: samples, Host: f.name(), JSON: f.json, Resized: resized,
-					Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), Size: terminal(cmd.OutOrStdout()),
+					Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), Size: size, Keys: keys,
 				})
 				if !good && ctx.Err() == nil {
 					*code = exitProblems

@@ -2,7 +2,9 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +24,46 @@ type screen struct {
 	rows    []row
 	at      time.Time
 	problem string
+
+	sorted bool // by value, the largest first
+	first  int  // index of the first row that is shown
+	page   int  // rows that were shown
+}
+
+// key does what a key other than Quit asks for.
+func (p *screen) key(k Key) error {
+	switch k {
+	case Sort:
+		p.sorted, p.first = !p.sorted, 0
+	case Up:
+		p.first--
+	case Down:
+		p.first++
+	case PageUp:
+		p.first -= max(p.page-1, 1)
+	case PageDown:
+		p.first += max(p.page-1, 1)
+	}
+	return p.resized()
+}
+
+// order returns the rows in the order in which they are shown: numbers before texts if they are
+// sorted.
+func (p *screen) order() []row {
+	if !p.sorted {
+		return p.rows
+	}
+	rows := slices.Clone(p.rows)
+	slices.SortStableFunc(rows, func(a, b row) int {
+		if a.number != b.number {
+			if a.number {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.value, a.value)
+	})
+	return rows
 }
 
 // Control sequences of terminals (ECMA-48).
@@ -65,12 +107,14 @@ func (p *screen) resized() error {
 	}
 	p.line("")
 	room := height - p.drawn - 1 // the cursor is in the last line
-	hidden := 0
-	if len(p.rows) > room {
+	all, hidden := p.order(), 0
+	if len(all) > room {
 		room = max(room-1, 0)
-		hidden = len(p.rows) - room
+		hidden = len(all) - room
 	}
-	shown := p.rows[:len(p.rows)-hidden]
+	p.first = max(0, min(p.first, hidden))
+	p.page = len(all) - hidden
+	shown := all[p.first : p.first+p.page]
 	label, number := 0, 0
 	for _, r := range shown {
 		label = max(label, utf8.RuneCountInString(r.label))
@@ -85,7 +129,10 @@ func (p *screen) resized() error {
 			p.line(fmt.Sprintf("%-*s  %s", label, r.label, r.text))
 		}
 	}
-	if hidden > 0 {
+	switch {
+	case hidden > 0 && p.Keys != nil:
+		p.line(fmt.Sprintf("%d to %d of %d: j, k, space and b scroll, s sorts, q quits", p.first+1, p.first+p.page, len(all)))
+	case hidden > 0:
 		p.line(fmt.Sprintf("and %d more: name fewer metrics, or an instance as METRIC[INSTANCE]", hidden))
 	}
 	p.buf.WriteString(eraseBelow + wrapOn)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -28,9 +29,11 @@ type Options struct {
 	Size func() (width, height int)
 	// Resized has a value when the size has changed.
 	Resized <-chan os.Signal
+	// Keys has the keys of the terminal; nil if it has none.
+	Keys <-chan Key
 }
 
-// Run prints samples until ctx ends or there were enough. A connection that was lost is no
+// Run prints samples until ctx ends, a key ends it, or there were enough. A connection that was lost is no
 // end: Run prints the error, and tries again at the next sample. It reports whether all
 // metrics had values in the last sample.
 func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err error) {
@@ -76,6 +79,13 @@ func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err err
 				if err := out.resized(); err != nil {
 					return good, err
 				}
+			case k := <-o.Keys:
+				if k == Quit {
+					return good, nil
+				}
+				if err := out.key(k); err != nil {
+					return good, err
+				}
 			case <-ctx.Done():
 				return good, nil
 			}
@@ -88,6 +98,7 @@ type printer interface {
 	sample(*metrics.Sample) error
 	failed(error) error // to fetch a sample
 	resized() error     // the terminal was
+	key(Key) error      // was typed
 }
 
 func printerFor(o Options) printer {
@@ -112,6 +123,7 @@ func (p *jsonLines) sample(s *metrics.Sample) error {
 func (p *jsonLines) failed(err error) error { return complain(p.Err, err) }
 
 func (p *jsonLines) resized() error { return nil }
+func (p *jsonLines) key(Key) error  { return nil }
 
 func complain(w io.Writer, err error) error {
 	_, err = fmt.Fprintf(w, "pmcdctl: %s\n", message.Printable(metrics.Reason(err)))
@@ -134,11 +146,13 @@ func (p *lines) sample(s *metrics.Sample) error {
 func (p *lines) failed(err error) error { return complain(p.Err, err) }
 
 func (p *lines) resized() error { return nil }
+func (p *lines) key(Key) error  { return nil }
 
 // A row is a value in a table. Its texts are printable.
 type row struct {
 	label, text string
 	number      bool
+	value       float64 // of a number that is known
 }
 
 // rows returns the values of a sample for people.
@@ -157,18 +171,22 @@ func rows(s *metrics.Sample) (all []row) {
 			v := &m.Values[j]
 			if v.Err != nil {
 				// A counter that is new, or was set back, has a rate from the next sample on.
-				all = append(all, newRow(v.Label(m.Name), "-", true))
+				r := newRow(v.Label(m.Name), "-", true)
+				r.value = math.Inf(-1)
+				all = append(all, r)
 				continue
 			}
-			_, err := v.Is.Float64()
-			all = append(all, newRow(v.Label(m.Name), scale.Text(v.Is, m.Scale, busy), err == nil))
+			value, err := v.Is.Float64()
+			r := newRow(v.Label(m.Name), scale.Text(v.Is, m.Scale, busy), err == nil)
+			r.value = value
+			all = append(all, r)
 		}
 	}
 	return all
 }
 
 func newRow(label, text string, number bool) row {
-	return row{message.Printable(label), message.Printable(text), number}
+	return row{label: message.Printable(label), text: message.Printable(text), number: number}
 }
 
 // cause returns err without the name of the metric.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +197,57 @@ func TestJSONLines(t *testing.T) {
 	}
 	if strings.Count(out.String(), "\n") != 2 || !strings.Contains(out.String(), `"a\n<b>"`) {
 		t.Errorf("%s", &out)
+	}
+}
+
+// Keys sort the values and scroll. They stay within the rows.
+func TestKeys(t *testing.T) {
+	term := &terminal{t: t, width: 70, height: 8}
+	p := printerFor(Options{Out: term, Keys: make(chan Key), Size: func() (int, int) { return term.width, term.height }})
+	s := new(metrics.Sample)
+	for i, v := range []float64{3, 9, 1, 7} {
+		s.Metrics = append(s.Metrics, metrics.Metric{Name: string(rune('a' + i)), Values: []metrics.Value{{Is: pmapi.ValueOf(v)}}})
+	}
+	s.Metrics = append(s.Metrics, metrics.Metric{Name: "e", Values: []metrics.Value{{Err: pdu.ErrnoAgain}}},
+		metrics.Metric{Name: "f", Values: []metrics.Value{{Is: pmapi.ValueOf("text")}}})
+	if err := p.sample(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		key  Key
+		want string // the first letters of the lines
+	}{
+		{0, "abcd"}, {Up, "abcd"}, {Down, "bcde"}, {PageDown, "cdef"}, {Down, "cdef"}, {PageUp, "abcd"},
+		{Sort, "bdac"}, {PageDown, "acef"}, {Sort, "abcd"},
+	} {
+		if err := p.key(step.key); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, line := range term.lines[2 : len(term.lines)-1] {
+			got += line[:1]
+		}
+		if got != step.want {
+			t.Errorf("key %d: %q, want %q", step.key, got, step.want)
+		}
+	}
+	if got, want := term.lines[len(term.lines)-1], "1 to 4 of 6: j, k, space and b scroll, s sorts, q quits"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want []Key
+	}{
+		{"q", []Key{Quit}},
+		{"xs \x1b[Aj", []Key{Sort, PageDown, Up, Down}},
+		{"\x1b[6~\x1b[1;5Ck\x1bOB", []Key{PageDown, Up, Down}},
+		{"\x1b", nil}, {"\x1b[", nil}, {"\x1b[5", nil}, {"\xff\x00", nil},
+	} {
+		if got := parseKeys(tt.in); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %v, want %v", tt.in, got, tt.want)
+		}
 	}
 }
