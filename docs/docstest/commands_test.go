@@ -143,7 +143,7 @@ var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 // others are commands that are not ours.
 var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
 	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl",
-	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl"}
+	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl", "kill", "pcp", "apt", "dpkg-deb"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)
@@ -161,6 +161,9 @@ func checkCommand(t *testing.T, command string) error {
 		return nil
 	}
 	args := words[1:]
+	if filepath.Base(words[0]) == "pmcd" {
+		words[0] = "pmcd"
+	}
 	switch words[0] {
 	case "make":
 		// What -n prints is not run, but a target that is not there is an error.
@@ -169,7 +172,7 @@ func checkCommand(t *testing.T, command string) error {
 		if err != nil && !strings.Contains(out, "is missing: make build") {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
-	case "bin/pmcd", "pmcd":
+	case "pmcd":
 		return checkOptions(t, args, "pmcd", "--help")
 	case "bin/pmcd-prometheus", "pmcd-prometheus":
 		return checkOptions(t, args, "pmcd-prometheus", "--help")

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -47,6 +51,7 @@ func testImage(t *testing.T, bin string) {
 				t.Errorf("%q: %s", probe, said)
 			}
 		}
+		testExporter(t, pid, filepath.Join(source, "daemonset.yaml"))
 	})
 	t.Run("name spaces with / of the host", func(t *testing.T) { runImage(t, dir, spacesWithRootScript, true) })
 	if os.Getenv("PMCD_LONG") != "" {
@@ -60,6 +65,44 @@ func testImage(t *testing.T, bin string) {
 				t.Errorf("pmcdctl status: %s", said)
 			}
 		})
+	}
+}
+
+// testExporter runs the exporter of a DaemonSet beside the pmcd of a process.
+func testExporter(t *testing.T, pid int, path string) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`command: \[(/usr/bin/pmcd-prometheus), --listen, "(:\d+)"\]`).FindSubmatch(b)
+	if m == nil {
+		t.Fatalf("%s has no exporter", path)
+	}
+	cmd := exec.CommandContext(t.Context(), "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "-n", "-r", "-S", "65532", "-G", "65532", string(m[1]), "--listen", string(m[2]))
+	cmd.Env = []string{"PCP_RUN_DIR=/run/pcp"}
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return peer.DialFrom(pid, "tcp", "127.0.0.1"+string(m[2]))
+	}}}
+	for _, get := range []struct{ path, has string }{{"/readyz", ""}, {"/metrics", "\nkernel_all_load{"}} {
+		var text []byte
+		if !testutil.Until(testutil.Hangs, func() bool {
+			r, err := client.Get("http://node7" + get.path)
+			if err != nil {
+				return false
+			}
+			defer r.Body.Close()
+			text, err = io.ReadAll(r.Body)
+			return err == nil && r.StatusCode == http.StatusOK
+		}) || !strings.Contains(string(text), get.has) {
+			t.Errorf("%s: %s\n%s", get.path, text, log.String())
+		}
 	}
 }
 

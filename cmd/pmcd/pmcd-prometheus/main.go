@@ -67,7 +67,7 @@ with links to them.
 
 A METRIC is the name of a metric, or of a node in the name space for all metrics
 below. Without one, metrics of the kernel, memory, disks, file systems and the
-network are served.
+network are served; "default" stands for these beside others.
 
 Exit codes: 0 ended by a signal, 1 it cannot listen, 3 wrong arguments.`
 
@@ -164,9 +164,16 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 	return s.Serve(ctx, l)
 }
 
-func metricsOf(o options) []string {
+func metricsOf(o options) (metrics []string) {
 	if len(o.metrics) == 0 {
 		return defaultMetrics
 	}
-	return o.metrics
+	for _, m := range o.metrics {
+		if m == "default" {
+			metrics = append(metrics, defaultMetrics...)
+		} else {
+			metrics = append(metrics, m)
+		}
+	}
+	return metrics
 }

@@ -73,4 +73,7 @@ func TestDefaultMetrics(t *testing.T) {
 	if got := metricsOf(options{metrics: []string{"a"}}); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("arguments: %q", got)
 	}
+	if got, want := metricsOf(options{metrics: []string{"a", "default", "b"}}), slices.Concat([]string{"a"}, defaultMetrics, []string{"b"}); !slices.Equal(got, want) {
+		t.Errorf("with others: %q", got)
+	}
 }

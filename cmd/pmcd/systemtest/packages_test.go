@@ -279,6 +279,24 @@ func testPackageSwap(t *testing.T, s system) {
 	}
 }
 
+// The commands of docs/swapping.md do what the page says.
+func TestPackageSwapPage(t *testing.T) {
+	h := packaged(t, boot(t, here.with))
+	h.run("systemctl start pmcd.service")
+	for _, heading := range []string{"## Before", "## Swap", "## Back"} {
+		for _, command := range blockAfter(t, "docs/swapping.md", "\n"+heading+"\n") {
+			command = strings.ReplaceAll(command, "VERSION", firstVersion)
+			if rest, ok := strings.CutPrefix(command, "apt "); ok {
+				command = apt + rest
+			}
+			if text := h.run("cd /root && " + command); strings.Contains(command, "diff") && text != "" {
+				t.Errorf("%s: %s\n%s", heading, command, text)
+			}
+		}
+		h.swapped(heading == "## Swap")
+	}
+}
+
 // Whatever is purged first, nothing is left, and a later PCP runs its own pmcd.
 func TestPackageSwapPurged(t *testing.T) { eachSystem(t, testPackageSwapPurged) }
 

@@ -23,7 +23,19 @@ func readme(t *testing.T, heading string) []string {
 
 // commandsAfter returns the commands for root, one a line, in the first block of code that a
 // document has after a text.
-func commandsAfter(t *testing.T, document, after string) []string {
+func commandsAfter(t *testing.T, document, after string) (commands []string) {
+	t.Helper()
+	for _, line := range blockAfter(t, document, after) {
+		if command, ok := strings.CutPrefix(line, "sudo "); ok {
+			command, _, _ = strings.Cut(command, "#")
+			commands = append(commands, strings.ReplaceAll(command, "sudo ", ""))
+		}
+	}
+	return commands
+}
+
+// blockAfter returns the lines of the first block of code that a document has after a text.
+func blockAfter(t *testing.T, document, after string) []string {
 	t.Helper()
 	root, err := peer.ModuleRoot()
 	if err != nil {
@@ -42,31 +54,24 @@ func commandsAfter(t *testing.T, document, after string) []string {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no block of code after %q", document, after)
 	}
-	var commands []string
-	for line := range strings.Lines(text) {
-		if command, ok := strings.CutPrefix(line, "sudo "); ok {
-			command, _, _ = strings.Cut(command, "#")
-			commands = append(commands, strings.ReplaceAll(command, "sudo ", ""))
-		}
-	}
-	return commands
+	return strings.Split(text, "\n")
 }
 
 // The commands of the README work in the order in which it has them: systemd
 // listens, or pmcd does.
 func TestReadme(t *testing.T) {
 	h := without(t)
-	commands := readme(t, "Without PCP")
-	if len(commands) != 4 {
+	commands := append(readme(t, "Without PCP"), commandsAfter(t, "README.md", "PMCD_OPTIONS, not systemd")...)
+	if len(commands) != 5 {
 		t.Fatalf("commands of the README: %q", commands)
 	}
 	for i, command := range commands {
 		h.run(command)
-		if i < 2 {
+		if i < 3 {
 			continue
 		}
 		h.check("pmcdctl status", "user pcp", "127.0.0.1:44321", "[::1]:44321", "/run/pcp/pmcd.socket")
-		if got, want := h.show("pmcd.socket", "ActiveState"), []string{"active", "inactive"}[i-2]; got != want {
+		if got, want := h.show("pmcd.socket", "ActiveState"), []string{"active", "inactive"}[i-3]; got != want {
 			t.Errorf("after %s the socket unit is %s, want %s", command, got, want)
 		}
 		h.fetch()
@@ -77,17 +82,17 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// The same with PCP: "in" and "out".
+// The same with PCP, and back.
 func TestPCPReadme(t *testing.T) {
 	h := with(t)
 	commands := readme(t, "With PCP")
-	if len(commands) != 2 {
+	if len(commands) != 1 {
 		t.Fatalf("commands of the README: %q", commands)
 	}
 	h.run(commands[0])
 	h.check("swap-pmcd status", "is this pmcd")
 	h.check("pmcdctl status", "user pcp")
-	h.run(commands[1])
+	h.run("swap-pmcd out")
 	h.run(commands[0])
 	if text, code := h.Try("swap-pmcd status"); code != 1 || !strings.Contains(text, "is PCP's pmcd") {
 		t.Errorf("exit status %d, %s", code, text)
