@@ -18,9 +18,7 @@ func DialFrom(pid int, network, address string) (net.Conn, error) {
 		err  error
 	}
 	done := make(chan result)
-	go func() {
-		// The thread has another network from now on: it ends with the goroutine.
-		runtime.LockOSThread()
+	go onThread(func() {
 		f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 		if err != nil {
 			done <- result{nil, err}
@@ -33,9 +31,26 @@ func DialFrom(pid int, network, address string) (net.Conn, error) {
 		}
 		conn, err := net.Dial(network, address)
 		done <- result{conn, err}
-	}()
+	})
 	r := <-done
 	return r.conn, r.err
+}
+
+// onThread calls f on a thread that ends with the goroutine, so f may change it. It is not the
+// main thread, which cannot end: /proc/self/net is the network of that.
+func onThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() { // the main thread is in use
+		defer close(done)
+		onThread(f)
+	}()
+	<-done
+	runtime.UnlockOSThread()
 }
 
 // Dial connects to an address of the machine.
