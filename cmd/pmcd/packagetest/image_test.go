@@ -78,7 +78,7 @@ func testExporter(t *testing.T, pid int, path string) {
 	if m == nil {
 		t.Fatalf("%s has no exporter", path)
 	}
-	cmd := exec.CommandContext(t.Context(), "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "-n", "-r", "-S", "65532", "-G", "65532", string(m[1]), "--listen", string(m[2]))
+	cmd := exec.CommandContext(t.Context(), "nsenter", "-t", strconv.Itoa(pid), "-m", "-n", "-r", "-S", "65532", "-G", "65532", string(m[1]), "--listen", string(m[2]))
 	cmd.Env = []string{"PCP_RUN_DIR=/run/pcp"}
 	var log strings.Builder
 	cmd.Stderr = &log
