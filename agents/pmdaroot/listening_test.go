@@ -24,6 +24,7 @@ func TestListening(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.Chmod(filepath.Dir(path), 0o700) }) // so that it can be removed
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

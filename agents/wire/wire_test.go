@@ -46,6 +46,7 @@ func TestAgent(t *testing.T) {
 func TestPeerSample(t *testing.T) {
 	const pmda = "/var/lib/pcp/pmdas/sample/pmdasample"
 	testutil.NeedPeer(t, pmda)
+	testutil.NeedRoot(t) // the PMDA ends if it cannot change its user
 	c, _ := startPMDA(t, wire.Options{}, pmda, "-d", "29", "-l", filepath.Join(t.TempDir(), "log"), "-U", "root")
 	transporttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
 	var r pdu.Result // of sample.bin

@@ -99,6 +99,7 @@ func (r *acctHarness) append(records ...[]byte) {
 }
 
 func TestAcct(t *testing.T) {
+	testutil.NeedRoot(t) // only root may store
 	r := newAcctHarness(t)
 	r.Want(map[string]string{
 		"acct.control.state": "0", "acct.psinfo.pid": "", "acct.control.lifetime": "60", "acct.control.refresh": "600",

@@ -95,10 +95,8 @@ func TestPeerSuite(t *testing.T) {
 				if path == "" {
 					path = compiled(t, tt.name)
 				}
-				argv := []string{path, "-d", fmt.Sprint(tt.domain), "-l", filepath.Join(t.TempDir(), "log")}
-				if os.Geteuid() == 0 {
-					argv = append(argv, "-U", "root")
-				}
+				testutil.NeedRoot(t) // a PMDA ends if it cannot change its user
+				argv := []string{path, "-d", fmt.Sprint(tt.domain), "-l", filepath.Join(t.TempDir(), "log"), "-U", "root"}
 				p, err := child.Start(child.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
 				if err != nil {
 					t.Fatal(err)

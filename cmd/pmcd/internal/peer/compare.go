@@ -67,6 +67,8 @@ var shapes = []struct {
 	to string
 }{
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d+:\d+:\d+(\.\d+)?( \d{4})?`), "DATE"},
+	// A value may be the number of a daemon's port.
+	{regexp.MustCompile(`\{port\}`), "N"},
 	// A number may have so many decimals that they look like a hash.
 	{regexp.MustCompile(`[-+]?\b\d+(\.\d+)+([eE][-+]?\d+)?[kmgtKMGT]?\b`), "N"},
 	{regexp.MustCompile(`\b(0x)?[0-9a-f]{16,}\b`), "HEX"}, // hashes, aggregates

@@ -128,6 +128,7 @@ func TestShapeOf(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"    value 17", "value N"},
 		{"    value -1.5e+10", "value N"},
+		{`    inst [0 or "cpu0"] value {port}`, `inst [N or "cpu0"] value N`},
 		{`  inst [3 or "cpu3"] value 0.25`, `inst [N or "cpu3"] value N`},
 		{"Sat Nov 21 13:36:43 2026: x", "DATE: x"},
 		{"series a6239ef0654629c81b75b5542a2e51b44c2f1b5e", "series HEX"},
