@@ -165,7 +165,7 @@ in cmd/pmcd/pmcdctl/internal
 table: cmd/pmcd/internal/message
 scale: pdu pdu/pmapi
 metrics: ./table cmd/pmcd/internal/message pdu pdu/pmapi
-watch: ./metrics ./scale cmd/pmcd/internal/message pdu
+watch: ./metrics ./scale cmd/pmcd/internal/message pdu golang.org/x/sys
 compare: ./metrics ./table pdu pdu/pmapi
 
 # The exporter for Prometheus. Only web knows HTTP and text formats, only gather knows pmcd.

@@ -47,7 +47,7 @@ func TestMistakeCode(t *testing.T) {
 				list = append(list, strings.Fields(word)...)
 			}
 		}
-		if code, stderr := p.Run(append([]string{"-U", "root"}, list...)...); code != want {
+		if code, stderr := p.Run(append([]string{"-U", pmcdtest.User()}, list...)...); code != want {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", args, code, want, stderr, pmcdtest.Read(p.At("log/pmcd.log")))
 		}
 	}

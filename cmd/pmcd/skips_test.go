@@ -99,7 +99,7 @@ func eachDecl(t *testing.T, f func(pkg, name string, set *token.FileSet, decl as
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "bin"):
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "bin" || d.Name() == "vendor"):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go"):
 			return nil

@@ -20,7 +20,7 @@ func documents(t *testing.T) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != ".." {
+			if name := d.Name(); name == "testdata" || name == "bin" || name == "vendor" || strings.HasPrefix(name, ".") && name != ".." {
 				return fs.SkipDir
 			}
 			return nil

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,7 +62,7 @@ func NewService(t *testing.T, args ...string) *Service {
 	}
 	// What a manager says is meant for one pid, which only the shell has.
 	args = append([]string{"-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=${LISTEN_PID:-$$}; exec "$@"`, "sh",
-		self, "-U", "root", "-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", s.Path("sock"), "-q", "30"}, args...)
+		self, "-U", User(), "-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", s.Path("sock"), "-q", "30"}, args...)
 	s.Cmd = exec.Command("/bin/sh", args...)
 	s.Cmd.Dir = dir
 	s.Cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF="+s.Path("pcp.conf"), "PCP_RUN_DIR="+dir, "PMCD_RESTART_AGENTS=0", "GORACE=atexit_sleep_ms=0")
@@ -143,4 +145,13 @@ func (s *Service) Inherited() (names, fds []string) {
 		names = append(names, name)
 	}
 	return names, strings.Fields(s.Read("fds"))
+}
+
+// User returns the name of the user that runs the tests: only root can change to another one.
+func User() string {
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return strconv.Itoa(os.Geteuid())
+	}
+	return u.Username
 }
