@@ -155,6 +155,7 @@ func TestCheckAgents(t *testing.T) {
 
 // What built-in agents log has the form of PCP's logs, and values for the names in braces.
 func TestCheckAgentsLog(t *testing.T) {
+	testutil.NeedRoot(t) // only as root does the agent have a socket
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "pmcd"), "") // where the directory of the socket would be
 	write(t, filepath.Join(dir, "conf"), "root 1 dso root_init /none\n")

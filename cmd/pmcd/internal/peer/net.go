@@ -79,6 +79,9 @@ func listens(pid, port int) (bool, error) {
 	inodes := map[string]bool{}
 	for _, p := range append(Descendants(pid), Proc{PID: pid}) {
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
+		if os.IsPermission(err) {
+			return true, nil // it cannot be traced, and this is not root: nobody knows
+		}
 		if err != nil {
 			continue // it has just ended
 		}
