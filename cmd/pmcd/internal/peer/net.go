@@ -80,7 +80,7 @@ func listens(pid, port int) (bool, error) {
 	for _, p := range append(Descendants(pid), Proc{PID: pid}) {
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
 		if os.IsPermission(err) {
-			return true, nil // it cannot be traced, and this is not root: nobody knows
+			return true, nil // only root sees descriptors of a process that cannot be traced
 		}
 		if err != nil {
 			continue // it has just ended
