@@ -40,6 +40,8 @@ var remote = []aTool{
 	{"pcp -h {host} -t 0.1 -s 2 numastat", "", 0},
 	{"pcp -h {host} -t 0.1 -s 2 tapestat", "", 0},
 	{"pmstat -h {host} -t 0.1 -s 2", "", 0},
+	{"pcp2json -h {host} -t 1 -s 2 -E -x -X kernel.all.load network.interface.mtu hinv.ncpu disk.dev.read", "", 0},
+	{"pcp2xml -h {host} -t 1 -s 2 -x -X kernel.all.load network.interface.mtu hinv.ncpu disk.dev.read", "", 0},
 	{"pmclient -h {host} -t 0.1 -s 2", "", 0},
 	{"pcp -h {host} dstat --cpu --cpu-adv --disk --dm --md --part --disk-tps --disk-util --disk-wait --page --swap 1 1", "", 0},
 	{"pcp -h {host} dstat --aio --entropy --freespace --fs --ipc --load --lock --mem --mem-adv --utmp --vm --vm-adv 1 1", "", 0},
