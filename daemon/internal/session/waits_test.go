@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -235,6 +236,41 @@ func TestNoSlotInWait(t *testing.T) {
 			testutil.Eventually(t, "the slot is given back", func() bool { return srv.slots.InUse() == 0 })
 		})
 	}
+}
+
+// A client is greeted, and its first PDU handled, while others have all slots: the acceptor does
+// both, and must not wait.
+func TestNoSlotToGreet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newTurn(t, routes.New(nil, new(pmnsload.Tree)))
+		srv := s.srv
+		end := make(chan struct{})
+		defer close(end)
+		for i := range 100 { // more than there are slots
+			busy := srv.slots.Slot(&fairqueue.Key{Group: fairqueue.Group{ID: uint64(i)}})
+			go func() {
+				busy.Take()
+				<-end
+				busy.Release()
+			}()
+		}
+		synctest.Wait()
+		if !srv.Busy() {
+			t.Error("there are more slots than the test takes")
+		}
+		began := time.Now()
+		client, greeting := srv.Accept(&fakeConn{})
+		creds, err := pdu.Append(nil, 0, pdutest.Creds(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, handled := client.First(creds); len(greeting) == 0 || !handled {
+			t.Errorf("greeting %x, CREDS handled: %v", greeting, handled)
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("it took %v of the fake clock", d)
+		}
+	})
 }
 
 // Requests that have arrived together take a slot each. A profile shares that of the next.
