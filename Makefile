@@ -33,7 +33,8 @@
 #   make picture  the picture of README.md: what "pmcdctl watch" shows
 #   make bench-parts  Go benchmarks of the packages
 #   make release  archives, packages, list of modules and checksums in RELEASE, from a
-#                 clean checkout, or with VERSION from any
+#                 clean checkout, or with VERSION from any; ARCHS=amd64 for one processor
+#   make dist     the source archive, from which packages are built without a network
 #   make releasetest  "make release" for amd64 and arm64 from two directories, whose
 #                 bytes are compared, and all tests of packages, on Debian 12 and 13
 #   make qemutest unit tests, pmcd and pmcdctl as programs for arm64 and s390x, which
@@ -59,6 +60,8 @@ PORT     ?= 44399
 # Recursive: only some targets need it.
 VERSION  ?= $(shell etc/packaging/version.sh)
 RELEASE  ?= bin/release
+# Architectures, in Go's words; all if it is empty.
+ARCHS    ?=
 
 # Where things are installed (GNU's names). DESTDIR is the root of a package.
 prefix      = /usr/local
@@ -117,7 +120,7 @@ OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/p
 STAGED    = [ -n "$(DESTDIR)" ] || [ ! -w /run/systemd/system ]
 NOSWAP    = { echo "make: to leave PCP's pmcd as it is: make $@ SWAP=" >&2; exit 1; }
 
-.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release dist releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -197,7 +200,10 @@ endif
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
 release:
-	@v="$(VERSION)" && [ -n "$$v" ] && etc/packaging/release.sh "$$v" $(RELEASE)
+	@v="$(VERSION)" && [ -n "$$v" ] && etc/packaging/release.sh $(ARCHS:%=-a %) "$$v" $(RELEASE)
+
+dist:
+	@v="$(VERSION)" && [ -n "$$v" ] && etc/packaging/dist.sh "$$v" $(RELEASE)
 
 # The second build has no results of the first one.
 releasetest:

@@ -58,13 +58,19 @@ build() {
 	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.build=$version" "$@" -o "$out_file" "$pkg"
 }
 
+# triplet prints the name of a C compiler for an architecture, if there is that compiler.
+triplet() {
+	case $1 in
+	amd64) t=x86_64-linux-gnu ;;
+	arm64) t=aarch64-linux-gnu ;;
+	esac
+	command -v "$t-gcc" >/dev/null || die "no C compiler for $1: apt-get install gcc-$(echo $t | tr _ -), or leave $1 out (make release ARCHS=...)"
+	echo $t
+}
+
 # compiler sets CC for an architecture: the C library is not this host's.
 compiler() {
-	case $1 in
-	amd64) triplet=x86_64-linux-gnu ;;
-	arm64) triplet=aarch64-linux-gnu ;;
-	esac
-	command -v "$triplet-gcc" >/dev/null || die "no C compiler for $1: apt-get install gcc-$(echo "$triplet" | tr _ -)"
+	triplet=$(triplet "$1")
 	root=$(etc/packaging/sysroot.sh "$1")
 	export CC="$triplet-gcc --sysroot=$root -B$root/usr/lib/$triplet/ -L$root/usr/lib/$triplet -L$root/lib/$triplet -isystem $root/usr/include/$triplet -isystem $root/usr/include"
 }
@@ -81,13 +87,18 @@ archive() { # bin name
 	top=$work/pack/$2
 	mkdir -p "$top"
 	cp -R "$1" "$top/bin"
-	cp -R Makefile LICENSE README.md CHANGELOG.md SECURITY.md docs etc systemd "$top"
+	cp -R etc/packaging/copyright Makefile LICENSE README.md CHANGELOG.md SECURITY.md docs etc systemd "$top"
 	rm -rf "$top/docs/docstest"
 	tar -C "$work/pack" --sort=name --format=gnu --mtime="@$epoch" --owner=0 --group=0 --numeric-owner \
 		--mode=u=rwX,go=rX -cf - "$2" | gzip -9n >"$out/$2.tar.gz"
 	rm -rf "$work/pack"
 	say "$2.tar.gz"
 }
+
+# What is missing is found before anything is built.
+for arch in amd64 arm64; do
+	! wanted cgo $arch && ! wanted package $arch || triplet $arch >/dev/null
+done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
