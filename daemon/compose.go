@@ -23,6 +23,7 @@ func (d *Daemon) newSessions() *session.Server {
 		MaxContexts:      d.cfg.MaxContexts,
 		MaxMetrics:       d.cfg.MaxMetrics,
 		Memory:           d.cfg.Memory,
+		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.MemoryLimit),
 		Relays:           d.cfg.Relays,
 		MaxReply:         d.cfg.MaxReply,
 		Labels:           session.LabelSource{Dir: d.cfg.LabelDir},

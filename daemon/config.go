@@ -61,6 +61,11 @@ type Config struct {
 	Memory MemoryLimits
 	Unread UnreadLimits
 
+	// MemoryLimit is how much memory pmcd and its agents may use together, in bytes: the
+	// limit of their control group. 0 is no limit. The defaults of MaxReply, Memory and
+	// Unread follow it: see PartOf.
+	MemoryLimit int64
+
 	// Relays are the addresses of relays, such as pmproxy(1) (--relay). A connection from
 	// another host shares its turns and memory with the others from there. Each connection
 	// from a relay has its own.
@@ -136,12 +141,39 @@ const (
 	DefaultHandshakeTimeout = 3 * time.Second
 )
 
+// enoughMemory is the limit of memory, in bytes, from which on all limits have their defaults.
+// What is limited, with the spare memory of the Go runtime, takes half of it at most. The rest is
+// for agents, idle clients and pmcd itself.
+const enoughMemory = 512 << 20
+
+// sendBuffer is the value of SO_SNDBUF that gives a socket what Linux gives it by default: twice
+// as much. A control group is charged for what is in it.
+const sendBuffer = 104 << 10
+
+// PartOf returns how much of n, a default in bytes or a number, is used if the memory of pmcd and
+// its agents is limited to so many bytes: n * limit / 512 MiB, and all of it from 512 MiB on. Limit 0 is
+// no limit.
+func PartOf(n, limit int64) int64 {
+	if limit <= 0 || limit >= enoughMemory {
+		return n
+	}
+	return max(1, n*limit/enoughMemory)
+}
+
 // setDefaults replaces the zero values that stand for a default.
 func (c *Config) setDefaults() {
 	c.MaxPDU = cmp.Or(c.MaxPDU, DefaultMaxPDU)
 	c.MaxContexts = cmp.Or(c.MaxContexts, DefaultMaxContexts)
 	c.MaxMetrics = cmp.Or(c.MaxMetrics, DefaultMaxMetrics)
-	c.MaxReply = cmp.Or(c.MaxReply, DefaultMaxReply)
+	part := func(n int64) int64 { return PartOf(n, c.MemoryLimit) }
+	c.MaxReply = cmp.Or(c.MaxReply, int(part(DefaultMaxReply)))
+	c.Memory.Profiles = cmp.Or(c.Memory.Profiles, part(session.DefaultMemory.Profiles))
+	c.Memory.Requests = cmp.Or(c.Memory.Requests, part(session.DefaultMemory.Requests))
+	c.Unread.All = cmp.Or(c.Unread.All, part(conn.DefaultUnread.All))
+	c.Unread.Each = cmp.Or(c.Unread.Each, part(conn.DefaultUnread.Each))
+	if n := part(sendBuffer); n < sendBuffer && c.Unread.Socket == 0 {
+		c.Unread.Socket = int(n)
+	}
 	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, DefaultHandshakeTimeout)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

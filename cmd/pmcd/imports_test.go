@@ -140,6 +140,7 @@ cli: ./logging agents/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
+memlimit: github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
 background: ./cli ./logging ./systemd agents/launch/child pmcdconf/regular golang.org/x/sys
 ctl: pmcdconf/regular

@@ -9,19 +9,21 @@ import (
 )
 
 // spareMemory is how much memory the Go runtime may use for garbage and stacks, in
-// addition to the memory that is in use when there is little load.
+// addition to the memory that is in use when there is little load. If the memory of the
+// control group is limited, it is a part of that (daemon.PartOf).
 const spareMemory = 96 << 20
 
 // limitMemory makes the garbage collector work more when pmcd takes more memory than the
 // limits for clients allow. It is called after the configuration was loaded, because no
-// limit counts the memory for that.
-func limitMemory(limits []daemon.LimitStatus) {
-	debug.SetMemoryLimit(memoryLimit(liveHeap(), limits))
+// limit counts the memory for that. The control group may use so many bytes, or any number if
+// that is 0.
+func limitMemory(limits []daemon.LimitStatus, group int64) {
+	debug.SetMemoryLimit(memoryLimit(liveHeap(), limits, group))
 }
 
 // memoryLimit returns the limit for a pmcd whose heap has live bytes.
-func memoryLimit(live int64, limits []daemon.LimitStatus) int64 {
-	limit := spareMemory + live
+func memoryLimit(live int64, limits []daemon.LimitStatus, group int64) int64 {
+	limit := daemon.PartOf(spareMemory, group) + live
 	for _, l := range limits {
 		if l.Unit == "bytes" {
 			limit += l.Limit - l.Used

@@ -13,7 +13,9 @@ func TestMemoryLimit(t *testing.T) {
 		{Name: "profiles", Unit: "bytes", Used: 10 << 20, Limit: 30 << 20},
 		{Name: "unread replies", Unit: "bytes", Limit: 64 << 20},
 	}
-	if got, want := memoryLimit(50<<20, limits), int64(spareMemory+(50+20+64)<<20); got != want {
-		t.Errorf("limit %d, want %d", got, want)
+	for group, spare := range map[int64]int64{0: spareMemory, 1 << 40: spareMemory, 64 << 20: spareMemory / 8} {
+		if got, want := memoryLimit(50<<20, limits, group), spare+(50+20+64)<<20; got != want {
+			t.Errorf("limit %d with %d for the control group, want %d", got, group, want)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/memlimit"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
@@ -217,6 +218,10 @@ func (s *server) newDaemon() (err error) {
 	s.onClose(starter.Close)
 	agents := open.New(open.Config{Builtin: open.Builtin, Log: s.log, Starter: starter, Helper: s.helper})
 	limited := memoryIsLimited()
+	memory := memlimit.Of("/")
+	if part := daemon.PartOf(100, memory); part < 100 {
+		s.log.Info("the control group may use {memory} bytes of memory, so the limits for clients are {percent} % of their defaults", "memory", memory, "percent", part)
+	}
 	var rights *privsep.Rights
 	var ending <-chan struct{}
 	if s.helper != nil {
@@ -242,6 +247,7 @@ func (s *server) newDaemon() (err error) {
 		MaxMetrics:       opt.MaxMetrics,
 		Memory:           opt.Memory,
 		Unread:           opt.Unread,
+		MemoryLimit:      memory,
 		Relays:           opt.Relays,
 		MaxReply:         opt.MaxReply,
 		RequestTimeout:   opt.Timeout,
@@ -262,7 +268,7 @@ func (s *server) newDaemon() (err error) {
 		AgentsStarted: func(h daemon.Health) {
 			adaptHeap()
 			if !limited {
-				limitMemory(s.daemon.Limits())
+				limitMemory(s.daemon.Limits(), memory)
 			}
 			s.notifier.Ready(h)
 		},

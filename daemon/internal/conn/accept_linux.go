@@ -59,6 +59,9 @@ func (l *epollLoop) handleAccept(ln *epollListener, fd int, from unix.Sockaddr) 
 		go c.Close(nil) // tasks waits for it
 		return
 	}
+	if n := l.a.unread.Socket; n > 0 {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, n)
+	}
 	var greeting []byte
 	c.session, greeting = l.a.handler.Accept(c)
 	if greeting == nil {

@@ -84,6 +84,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.killed, a.kill = context.WithCancel(context.Background())
 	a.unread.All = cmp.Or(cfg.Unread.All, DefaultUnread.All)
 	a.unread.Each = cmp.Or(cfg.Unread.Each, DefaultUnread.Each)
+	a.unread.Socket = cfg.Unread.Socket
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}

@@ -13,14 +13,16 @@ import (
 var DefaultUnread = UnreadLimits{All: 64 << 20, Each: 8 << 20}
 
 // UnreadLimits are how much memory, in bytes, may be in use for what is written to
-// clients that do not read it. What the system keeps in the buffers of sockets does not
-// count.
+// clients that do not read it.
 type UnreadLimits struct {
 	// All is the limit for all clients. Above it clients are disconnected: see
 	// unread.evict.
 	All int64
 	// Each is how much one client may have before it is among the first of these.
 	Each int64
+	// Socket is how much the system keeps in the buffer of a socket (SO_SNDBUF), which does
+	// not count for the limits above; 0 is what the system has.
+	Socket int
 }
 
 const (

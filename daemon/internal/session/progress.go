@@ -7,10 +7,10 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 )
 
-// maxInProgress is how many sessions may have a request in progress: more than a pmproxy
+// DefaultMaxInProgress is how many sessions may have a request in progress: more than a pmproxy
 // has connections. Most of them wait for agents, and each has some 40 KB for what it has done
 // so far.
-const maxInProgress = 1024
+const DefaultMaxInProgress = 1024
 
 // A progress limits how many sessions have a request in progress. The next ones wait before
 // they read their requests. So thousands of clients that wait for an agent hold no memory.

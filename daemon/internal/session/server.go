@@ -65,6 +65,10 @@ type Config struct {
 
 	Memory MemoryLimits // fields that are 0 are those of DefaultMemory
 
+	// MaxInProgress is how many clients may have a request in progress; 0 is
+	// DefaultMaxInProgress.
+	MaxInProgress int64
+
 	// Relays are the addresses of relays, such as pmproxy(1): each connection from there
 	// is of another client.
 	Relays []netip.Prefix
@@ -121,7 +125,7 @@ func New(cfg Config) *Server {
 	m := &s.cfg.Memory
 	m.ClientProfiles = cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
 	s.profiles.kind, s.profiles.limit = "profiles", cmp.Or(m.Profiles, DefaultMemory.Profiles)
-	s.progress.limit = maxInProgress
+	s.progress.limit = cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress)
 	s.requests.kind, s.requests.limit = "incomplete requests", cmp.Or(m.Requests, DefaultMemory.Requests)
 	s.large = fairqueue.NewLimiter(cmp.Or(int64(cfg.MaxReply), maxLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout
