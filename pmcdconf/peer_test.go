@@ -133,6 +133,11 @@ func compare(t *testing.T, pmcd string, tt *fileCase) {
 	path := tt.write(t)
 	got, want := ours(t, path), verify(t, pmcd, path)
 	d := diff(got, want)
+	if d != "" && tt.differs == "" && verify(t, pmcd, path).table != want.table {
+		t.Log("pmcd's access lists are others when it is asked again: it prints memory that it has not initialized")
+		want.table = ""
+		d = diff(got, want)
+	}
 	if d != "" && tt.differs == "" {
 		t.Errorf("%s: %s\nsays\n%s\npmcd:\n%s", tt.name, d, got.said, want.said)
 	}

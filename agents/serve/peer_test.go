@@ -121,7 +121,7 @@ func TestPeerCommandLine(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"-p"}, {"-p", "-p"}, {"--pipe"}, {"--pi"},
 		{"-d5"}, {"-d", "253"}, {"-pd", "5"}, {"--domain=7"}, {"--dom", "7"},
-		{"-l", "other.log"}, {"-lother.log"}, {"-l", "-"}, {"--log=-"}, {"-l", "/nonexistent/log"},
+		{"-l", "other.log"}, {"-lother.log"}, {"-l", "-"}, {"--log=-"}, {"-l", "/no/such/log"},
 		{"-D", "all"}, {"-D", "pdu,libpmda"}, {"-D", "LIBPMDA"}, {"-D", "512"}, {"--"},
 		{"-?"}, {"--help"}, {"--he"}, {"-p?"},
 		{"-d"}, {"-d", "abc"}, {"-d", "5x"}, {"-pd5x"}, {"-d", "0x10"}, {"--domain"}, {"--domain", "x", "-?"},
@@ -129,7 +129,7 @@ func TestPeerCommandLine(t *testing.T) {
 		{"-i"}, {"-6"}, {"-u"}, {"-l"}, {"-U"}, {"-D"},
 		{"-D", "nosuch"}, {"-D", "none"}, {"-D", "pdu,-libpmda"}, {"-D", "nosuch", "-d", "y"},
 		{"-Z"}, {"-pZ"}, {"-Z", "-Y"}, {"-h", "x"}, {"--bogus"}, {"--bogus=1"}, {"--pipe=1"}, {"--i", "5"},
-		{"-l", "-", "-i", "nosuchservice"}, {"-l", "-", "-u", "/nonexistent/socket"},
+		{"-l", "-", "-i", "nosuchservice"}, {"-l", "-", "-u", "/no/such/socket"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 		cmd := exec.CommandContext(ctx, simple, args...)

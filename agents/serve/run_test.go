@@ -141,8 +141,8 @@ func TestFailures(t *testing.T) {
 		{"panicfetch", 1, "Error: agent panicked: ouch\n\t| goroutine "},
 		{"-i nosuchservice", 1, "Critical: listen tcp4: lookup tcp4/nosuchservice: "},
 		{"-i 99999", 1, "Critical: listen tcp4: address 99999: invalid port"},
-		{"-u /nonexistent/socket", 1, "Critical: listen unix /nonexistent/socket: bind: no such file or directory"},
-		{"-l /nonexistent/log", 0, `pmdacolours: cannot open log "/nonexistent/log" for writing : no such file or directory`},
+		{"-u /no/such/socket", 1, "Critical: listen unix /no/such/socket: bind: no such file or directory"},
+		{"-l /no/such/log", 0, `pmdacolours: cannot open log "/no/such/log" for writing : no such file or directory`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			here, there := pipe(t)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,34 @@ func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		Missing(t, "needs root")
+	}
+}
+
+// NeedCapability is for a test that needs one of Linux' capabilities, such as unix.CAP_SYS_PTRACE,
+// which root has not in each container.
+func NeedCapability(t testing.TB, number uint) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hex, _ := strings.Cut(string(status), "CapEff:\t")
+	hex, _, _ = strings.Cut(hex, "\n")
+	if set, err := strconv.ParseUint(hex, 16, 64); err != nil || set>>number&1 == 0 {
+		Missing(t, "needs capability ", number, " of capabilities(7)")
+	}
+}
+
+// NeedModules is for a test that builds modules of its own, for which a directory vendor is not
+// enough: the modules that this one requires must be in the cache of the go command.
+func NeedModules(t testing.TB) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "github.com/gopcp/pmcd/...")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOPROXY=off")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		Missing(t, "modules are not in the cache: ", err, " ", stderr.String())
 	}
 }
 

@@ -89,7 +89,7 @@ func TestPeerCommandLines(t *testing.T) {
 			t.Errorf("%q\n  C pmcd: %d %q\n  ours:   %d %q", args, code, first, c, f)
 		}
 	}
-	for _, env := range []string{"PMCD_PORT=1,2", "PMCD_PORT=", "PMCD_LOCAL=1", "PMCD_MAXPENDING=3", "PCP_CONF=/nonexistent", "PCP_DIR=/nonexistent"} {
+	for _, env := range []string{"PMCD_PORT=1,2", "PMCD_PORT=", "PMCD_LOCAL=1", "PMCD_MAXPENDING=3", "PCP_CONF=/no/such/file", "PCP_DIR=/no/such/file"} {
 		code, first := run(peer.CPmcd, []string{env})
 		if c, f := run(ours, []string{env}); c != code || f != first {
 			t.Errorf("%s\n  C pmcd: %d %q\n  ours:   %d %q", env, code, first, c, f)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // bin is the directory of the programs, once programs has built them.
@@ -77,6 +79,7 @@ func TestMarkedBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds other modules: make ci")
 	}
+	testutil.NeedModules(t)
 	// go test keeps the results of a package until a file changes that a test has read.
 	goFiles(t, "agents", "cmd", "daemon", "pdu", "pmcdconf", "pmnsload")
 	n := 0

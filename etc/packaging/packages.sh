@@ -34,10 +34,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# Later versions of nfpm do not build with the release of Go in go.mod.
-tools=${XDG_CACHE_HOME:-$HOME/.cache}/pmcd-tools/nfpm-v2.44.1
-[ -e "$tools/nfpm" ] ||
-	env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' GOWORK=off GOBIN="$tools" go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
+nfpm=$(etc/packaging/nfpm.sh)
 
 # list prints a field of the control file, if it has values.
 list() { # field value ...
@@ -83,7 +80,7 @@ package() {
 		[ -z "$scripts" ] || printf 'scripts:\n%s' "$scripts"
 		printf 'deb:\n  compression: %s\nrpm:\n  compression: %s\n  buildhost: localhost\n  summary: "%s"\n' "${COMPRESSION:-xz}" "${COMPRESSION:-xz}" "$2"
 	} >"$work/$kind/$1.yaml"
-	"$tools/nfpm" pkg -f "$work/$kind/$1.yaml" -p "$kind" -t "$out/" >"$work/log" 2>&1 || { cat "$work/log" >&2; die "nfpm failed for $1"; }
+	"$nfpm" pkg -f "$work/$kind/$1.yaml" -p "$kind" -t "$out/" >"$work/log" 2>&1 || { cat "$work/log" >&2; die "nfpm failed for $1"; }
 	# It prints the name of the file in a form of its own.
 	sed -n 's/^created package: /packages: /p' "$work/log"
 }

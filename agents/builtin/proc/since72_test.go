@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/testutil"
@@ -163,7 +165,7 @@ func TestSince72OfKernel(t *testing.T) {
 // The kernel tells root the delays of threads. The time of waiting for a CPU is also
 // in schedstat.
 func TestTaskstats(t *testing.T) {
-	testutil.NeedRoot(t)
+	testutil.NeedCapability(t, unix.CAP_NET_ADMIN)
 	if _, err := os.Stat("/proc/sys/kernel/task_delayacct"); err != nil {
 		testutil.Missing(t, "the kernel has no delay accounting")
 	}

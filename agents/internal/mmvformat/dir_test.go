@@ -18,7 +18,7 @@ func TestDir(t *testing.T) {
 	for _, test := range []struct{ name, env, conf, want string }{
 		{"environment", "/env", conf, "/env/mmv"},
 		{"pcp.conf", "", conf, "/conf/mmv"},
-		{"no pcp.conf", "", "/nonexistent/pcp.conf", "/var/lib/pcp/tmp/mmv"},
+		{"no pcp.conf", "", "/no/such/pcp.conf", "/var/lib/pcp/tmp/mmv"},
 		{"not in pcp.conf", "", other, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -29,6 +32,7 @@ const (
 // TestFuzzDaemon runs one short episode, or episodes until PMCD_FUZZ_TIME is over or one
 // fails.
 func TestFuzzDaemon(t *testing.T) {
+	testutil.NeedCapability(t, unix.CAP_SYS_PTRACE) // to count descriptors of pmcd, which cannot be traced
 	seed := uint64(time.Now().UnixNano() / 1000)
 	if s := os.Getenv("PMCD_FUZZ_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)

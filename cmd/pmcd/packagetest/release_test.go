@@ -35,7 +35,7 @@ func checkout(t *testing.T, dir string) {
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		testutil.Missing(t, "the sources are not those of a git checkout: ", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		from := filepath.Join(root, name)
@@ -212,6 +212,7 @@ func command(t *testing.T, dir string, args ...string) string {
 // The archive for one processor has the same bytes from two directories. What it has in it
 // installs and says its version, and that it is static; the checksums are right.
 func TestStaticRelease(t *testing.T) {
+	testutil.NeedModules(t)
 	dir, names := same(t, false, "-k", "static", "-a", "amd64")
 	const name = "pmcd-" + version + "-linux-amd64-static"
 	if want := []string{"SHA256SUMS", name + ".tar.gz", "pmcd-" + version + ".cdx.json"}; !slices.Equal(names, want) {
@@ -233,6 +234,7 @@ func TestStaticRelease(t *testing.T) {
 
 // Packages of the same programs have the same bytes, whatever is in the programs.
 func TestSamePackages(t *testing.T) {
+	peer.NeedPackager(t)
 	var sums [2]map[string]string
 	for i := range sums {
 		dir := filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))

@@ -55,13 +55,12 @@ type across struct {
 
 var acrossHeader = regexp.MustCompile(`(?m)^(\d\d:\d\d:\d\d\.\d+) +(<mark>|\d+ metrics?)$`)
 
-func acrossOf(t *testing.T, path string) (a across) {
-	m := peer.BootMachine(t, path)
+func acrossOf(t *testing.T, m *peer.Machine) (a across) {
 	run := func(script string) string {
 		t.Helper()
 		o, err := m.Run(t.Context(), "/var/tmp", peer.Client{Args: []string{"sh", "-c", script}, Stdin: acrossConf})
 		if err != nil || o.Code != 0 {
-			t.Fatalf("%s: %v\n%s\n%s", path, err, o, m.Log())
+			t.Fatalf("%s: %v\n%s\n%s", script, err, o, m.Log())
 		}
 		return o.Stdout
 	}
@@ -105,11 +104,16 @@ func acrossOf(t *testing.T, path string) (a across) {
 func TestPeerPmloggerAcross(t *testing.T) {
 	t.Parallel()
 	var c, ours across
+	archives := map[string]*across{peer.CPmcd: &c, must(peer.UnderTest())(t): &ours}
+	machines := make(map[string]*peer.Machine)
+	for path := range archives {
+		machines[path] = peer.BootMachine(t, path)
+	}
 	t.Run("archives", func(t *testing.T) {
-		for path, a := range map[string]*across{peer.CPmcd: &c, must(peer.UnderTest())(t): &ours} {
+		for path, a := range archives {
 			t.Run(path, func(t *testing.T) {
 				t.Parallel()
-				*a = acrossOf(t, path)
+				*a = acrossOf(t, machines[path])
 			})
 		}
 	})

@@ -155,6 +155,7 @@ func (f form) comparison() peer.Comparison {
 
 // TestSamples compares the agents in all forms.
 func TestSamples(t *testing.T) {
+	peer.Require(t)
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
 			p := f.pair(t)

@@ -133,7 +133,7 @@ var notAgreed = regexp.MustCompile(`^(kernel\.all\.(nusers|nroots|nsessions)|dis
 func compareLinux(t *testing.T, root string, differ *regexp.Regexp) {
 	t.Helper()
 	t.Setenv("LINUX_NCPUS", strconv.Itoa(ncpus(root))) // pmdalinux counts those of the host
-	t.Setenv("LINUX_MDADM", "/nonexistent")
+	t.Setenv("LINUX_MDADM", "/no/such/file")
 	c, ours, metrics := linuxAgents(t, root)
 	theirReader, ourReader := newReader(c), newReader(ours)
 	compared := 0

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 const module = "github.com/gopcp/pmcd"
@@ -33,6 +35,7 @@ type modules struct {
 //	multierr       requires v1.0.0 and a later multierr than that does
 func newModules(t *testing.T) *modules {
 	t.Helper()
+	testutil.NeedModules(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +135,7 @@ func (m *modules) output(words ...string) string {
 	m.t.Helper()
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir = m.root
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
 	out, err := cmd.Output()
 	if err != nil {
 		m.t.Fatalf("%v: %v", words, err)

@@ -59,7 +59,7 @@ func TestCheckAgents(t *testing.T) {
 		{"floods", "pipe binary {} floods", `pipe +- +- +- +FAILED: start: .*exited with status 5.*`},
 		{"garbage", "pipe binary {} garbage", `pipe +- +- +- +FAILED: start: .*`},
 		{"logs", "pipe binary {} logs", `pipe +- +- +- +FAILED: start: .*exited with status 6.*`},
-		{"missing", "pipe binary /nonexistent", `pipe +- +- +- +FAILED: start: error starting /nonexistent: .*no such file.*`},
+		{"missing", "pipe binary /no/such/file", `pipe +- +- +- +FAILED: start: error starting /no/such/file: .*no such file.*`},
 		{"notready", "pipe binary notready {} good", `pipe +- +- +- +FAILED: start: it has not reported within [0-9.]+s \(-q\) that it is ready`},
 		{"unix", "socket unix {dir}/sock {} listens unix {dir}/sock", `socket +\S+s +\S+s +\S+s +ok: unix.x has 1 value`},
 		{"inet", fmt.Sprintf("socket inet %d {} listens tcp 127.0.0.1:%[1]d", free), `socket +\S+s +\S+s +\S+s +ok: inet.x has 1 value`},
@@ -172,7 +172,7 @@ func TestCheckAgentsLog(t *testing.T) {
 // JSON has the results of the same trials.
 func TestCheckAgentsJSON(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "conf"), "builtin 100 dso simple_init /none\nmissing 101 pipe binary /nonexistent\n")
+	write(t, filepath.Join(dir, "conf"), "builtin 100 dso simple_init /none\nmissing 101 pipe binary /no/such/file\n")
 	write(t, filepath.Join(dir, "pmns"), "root { builtin missing }\nbuiltin { x 100:0:1 }\nmissing { x 101:0:0 }\n")
 	t.Setenv("PCP_CONF", filepath.Join(dir, "pcp.conf"))
 	write(t, filepath.Join(dir, "pcp.conf"), "")

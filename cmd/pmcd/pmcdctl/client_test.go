@@ -30,7 +30,7 @@ func startPmcd(t *testing.T, access string) *peer.Daemon {
 	d, err := peer.Start(path, peer.Config{
 		Bare:   true,
 		Env:    []string{"PCP_SYSCONF_DIR=" + etc},
-		Agents: []string{"pmcd 2 dso pmcd_init /none", "simple 253 dso simple_init /none", "gone 254 pipe binary /nonexistent"},
+		Agents: []string{"pmcd 2 dso pmcd_init /none", "simple 253 dso simple_init /none", "gone 254 pipe binary /no/such/file"},
 		Access: access,
 		PMNS: `root { pmcd simple gone }
 pmcd { numclients 2:0:3 timezone 2:0:5 hostname 2:0:21 }
@@ -261,7 +261,7 @@ func TestMetricsTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if pids := pmcdtest.Running("/nonexistent"); len(pids) > 0 {
+	if pids := pmcdtest.Running("/no/such/file"); len(pids) > 0 {
 		t.Errorf("%d", pids)
 	}
 }

@@ -65,8 +65,8 @@ func TestUsage(t *testing.T) {
 		{"check-agents -t -1", 3, "", `invalid argument "-1" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
 		{"check-agents -t 5s", 3, "", `invalid argument "5s" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
 		{"status", 2, "", "no pmcd answers: "},
-		{"status -s /nonexistent/x", 2, "", "no pmcd answers: /nonexistent/x.ctl: no such file or directory (is pmcd running? systemctl status pmcd)\n"},
-		{"check-agents -c /nonexistent/conf", 2, "", "open /nonexistent/conf: no such file"},
+		{"status -s /no/such/x", 2, "", "no pmcd answers: /no/such/x.ctl: no such file or directory (is pmcd running? systemctl status pmcd)\n"},
+		{"check-agents -c /no/such/conf", 2, "", "open /no/such/conf: no such file"},
 		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
 		{"check-agents --embedded nonesuch", 2, "", "there is no agent \"nonesuch\" in the embedded configuration\n"},
 		{"check-agents -n " + pmns + " -c " + conf + " nonesuch", 2, "", "there is no agent \"nonesuch\" in " + conf + "\n"},
@@ -152,7 +152,7 @@ func startPrivate(t *testing.T, dir string, args ...string) *private {
 	args = append([]string{"-f", "-s", p.sock, "-l", filepath.Join(dir, "log"), "-i", "127.0.0.1", "-p", "0"}, args...)
 	p.cmd = exec.Command(daemonPath(t), args...)
 	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "PCP_VAR_DIR="+dir, "PCP_TMP_DIR="+dir, "GORACE=atexit_sleep_ms=0")
 	screen, err := os.Create(filepath.Join(dir, "screen"))
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	// An agent that cannot be started.
-	write(t, conf, good+"none 3 pipe binary /nonexistent\n")
+	write(t, conf, good+"none 3 pipe binary /no/such/file\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	r = p.until("the reload is over", func(r *ctl.Report) bool { return r.Reloads.Count == 1 })
 	if a := agentOf(r, "none"); a.State != "down" || r.Reloads.Error != "" || r.Reloads.Last.IsZero() {

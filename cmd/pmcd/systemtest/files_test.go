@@ -65,10 +65,7 @@ func documented(t *testing.T) map[string][]string {
 // The packages have the files of the table in docs/installing.md, and no others.
 func TestPackageFiles(t *testing.T) {
 	testutil.NeedProgram(t, "rpm")
-	dir, err := packages()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := packageDir(t)
 	files := documented(t)
 	if len(files) != 2*len(packageNames) {
 		t.Errorf("the table is about %d packages", len(files))

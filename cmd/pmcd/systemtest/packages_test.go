@@ -60,6 +60,17 @@ var packages = sync.OnceValues(func() (string, error) {
 	return out, err
 })
 
+// packageDir returns the directory of packages.
+func packageDir(t *testing.T) string {
+	t.Helper()
+	peer.NeedPackager(t)
+	dir, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // placeholders writes files in the place of plugins and programs of agents.
 func placeholders(bin string) error {
 	var err error
@@ -73,11 +84,7 @@ func placeholders(bin string) error {
 // packaged boots a host with the files of the packages in /root.
 func packaged(t *testing.T, h *host) *host {
 	t.Helper()
-	dir, err := packages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "pmcd*.*"))
+	files, err := filepath.Glob(filepath.Join(packageDir(t), "pmcd*.*"))
 	if err != nil || len(files) != 12 {
 		t.Fatalf("%v, %v", files, err)
 	}

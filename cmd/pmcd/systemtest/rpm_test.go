@@ -71,10 +71,7 @@ func TestPackageSwapRPM(t *testing.T) {
 // this is tested in packagetest.
 func TestPackageLintian(t *testing.T) {
 	lintian := testutil.NeedProgram(t, "lintian")
-	dir, err := packages()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := packageDir(t)
 	for _, name := range []string{"pmcd", "pmcd-swap", "pmcd-prometheus"} {
 		cmd := exec.Command(lintian, "--allow-root", "--fail-on=error,warning", "--tag-display-limit", "0",
 			filepath.Join(dir, name+"_"+firstVersion+"_amd64.deb"))

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -156,6 +158,7 @@ func TestImpossible(t *testing.T) {
 		{"without programs", []string{"env", "PATH=/nowhere"}, "a machine cannot be booted here: exec: \"mount\": executable file not found in $PATH (run make peers)\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			testutil.NeedCapability(t, unix.CAP_SYS_ADMIN)
 			cmd := exec.Command(tt.args[0], append(tt.args[1:], os.Args[0])...)
 			cmd.Env = append(os.Environ(), childEnv+"=1")
 			if out, err := cmd.Output(); err == nil || string(out) != tt.want {

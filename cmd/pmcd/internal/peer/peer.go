@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -89,6 +90,18 @@ var ModuleRoot = sync.OnceValues(func() (string, error) {
 		}
 	}
 })
+
+// NeedPackager is for a test that makes packages.
+func NeedPackager(tb testing.TB) {
+	tb.Helper()
+	root, err := ModuleRoot()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if out, err := exec.Command(filepath.Join(root, "etc/packaging/nfpm.sh")).CombinedOutput(); err != nil {
+		testutil.Missing(tb, "no nfpm: ", err, " ", string(out))
+	}
+}
 
 // Built is the path of a program or DSO of the demonstration agents, which
 // "make peers" builds: Debian ships them as sources only.

@@ -187,7 +187,7 @@ labels/b:1:1: Warning: unexpected end of JSON input; the file is ignored
 			files(t, texts)
 			t.Setenv("PATH", "/usr/bin:/bin")
 			t.Setenv("PCP_SYSCONF_DIR", ".")
-			t.Setenv("PCP_CONF", "/nonexistent")
+			t.Setenv("PCP_CONF", "/no/such/file")
 			var stderr strings.Builder
 			if code := verifyArgs(t, &stderr, "-v", "-c", "conf", "-n", "pmns"); code != tt.code || stderr.String() != tt.want {
 				t.Errorf("exit code %d, want %d; got\n%s\nwant\n%s", code, tt.code, stderr.String(), tt.want)
