@@ -275,6 +275,23 @@ func TestTryLogin(t *testing.T) {
 	}
 }
 
+// Connections of one user are told apart by their groups, although the user is looked up once.
+func TestRecountGroupsOfPeers(t *testing.T) {
+	c := NewCounter(mustNew(t, nil, Env{}))
+	conns := make([]Conn, 2)
+	for i := range conns {
+		p := at(1000, uint32(i+1))
+		if err := errors.Join(c.Admit(&conns[i], i, p), conns[i].Login(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &busy{connect: func(int) {}}
+	c.Recount(mustNew(t, []Rule{group("one", 1, All, 0), group("two", 2, All, Store)}, Env{Accounts: b}))
+	if one, two := conns[0].Denied(), conns[1].Denied(); one != 0 || two != Store || b.lookups != 1 {
+		t.Errorf("%q and %q denied after %d look-ups, want nothing, and store for group 2", one, two, b.lookups)
+	}
+}
+
 // busy is a Resolver during each of whose calls another client connects and logs in.
 type busy struct {
 	connect func(lookups int)

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 
 func TestPeerStartsAndStops(t *testing.T) {
 	Require(t)
+	testutil.NeedRoot(t) // PCP's agents linux and proc end as an ordinary user
 	d, err := Start(CPmcd, Config{})
 	if err != nil {
 		t.Fatal(err)
