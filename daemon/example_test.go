@@ -22,7 +22,7 @@ import (
 // A program serves pmcd's own metrics at a Unix domain socket, without any file, and fetches
 // one of them.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

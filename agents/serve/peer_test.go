@@ -70,7 +70,7 @@ func TestPeerDbpmda(t *testing.T) {
 				}
 				open = "open socket " + transport + " " + port
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, dbpmda, "-f", "-n", "testdata/pmns", "-ie")
 			cmd.Stdin = strings.NewReader(open + "\n" + string(script))

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 )
@@ -60,7 +59,7 @@ func run(t *testing.T, dir string, args ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	if own := filepath.Join(bin, args[0]); slices.Contains([]string{"pmcd", "pmcdctl", "pmcd-prometheus"}, args[0]) {
 		args[0] = own

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -113,7 +113,7 @@ func (f *fake) seen() []pdu.Type {
 // dial returns a client of f for a test.
 func (f *fake) dial(o *Options) *Client {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
 	c, err := Dial(ctx, f.host(), o)
 	if err != nil {
@@ -123,11 +123,8 @@ func (f *fake) dial(o *Options) *Client {
 	return c
 }
 
-// testTimeout is how long a test waits for what must happen.
-const testTimeout = 20 * time.Second
-
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	t.Cleanup(cancel)
 	return ctx
 }

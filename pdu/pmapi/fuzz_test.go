@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,7 +45,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, attrs := range []string{"", "?container=c", "?user=u&pass=p&method=login", "?user=u&pass=p"} {
 			for _, reconnect := range []*Backoff{nil, {Min: 1, Max: 1}} {
-				ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+				ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 				c, err := Dial(ctx, "h:1"+attrs, &Options{
 					Reconnect: reconnect,
 					DialContext: func(context.Context, string, string) (net.Conn, error) {

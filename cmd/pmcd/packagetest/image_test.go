@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -204,7 +203,7 @@ func runImage(t *testing.T, dir, script string, withRoot bool) (pid int) {
 			t.Logf("its standard error output:\n%s", strings.Join(log, "\n"))
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	for ready := false; !ready; {
 		select {
