@@ -1,11 +1,11 @@
 #!/bin/sh
 # swap-pmcd - put this pmcd in the place of the installed PCP's, and back.
 #
-# usage: swap-pmcd [-q] [-b FILE] [-r ROOT] in|out|status
+# usage: swap-pmcd [-q] [-b FILE] [-r ROOT] in|out|update|status
 #
-#   in      PCP's scripts and units start this pmcd; again, after an upgrade of
-#           this one or of PCP, it brings the copy up to date
+#   in      PCP's scripts and units start this pmcd
 #   out     they start PCP's again
+#   update  "in" again, after an upgrade of this one or of PCP; nothing after "out"
 #   status  which one they start: exit status 0 is this one, 1 PCP's
 #   -q      say nothing if nothing is wrong
 #   -b FILE this pmcd [the one that was installed, or built, with this script]
@@ -180,6 +180,14 @@ fi
 case $1 in
 in) swap_in ;;
 out) swap_out ;;
+update)
+	# "out" leaves neither a copy of PCP's nor a diversion.
+	if [ "$(kind "$root$kept")" = theirs ] || { packaged && diverted; }; then
+		swap_in
+	else
+		say "$root$target is PCP's pmcd: \"swap-pmcd in\" puts this one in its place"
+	fi
+	;;
 status)
 	case $(kind "$root$target") in
 	ours) say "$root$target is this pmcd" ;;

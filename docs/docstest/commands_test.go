@@ -198,7 +198,7 @@ func checkCommand(t *testing.T, command string) error {
 			}
 		}
 	case "swap-pmcd":
-		if len(args) != 1 || !slices.Contains([]string{"in", "out", "status"}, args[0]) {
+		if len(args) != 1 || !slices.Contains([]string{"in", "out", "update", "status"}, args[0]) {
 			return fmt.Errorf("wrong arguments")
 		}
 	case "systemctl":

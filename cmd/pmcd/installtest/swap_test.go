@@ -94,6 +94,8 @@ func TestSwapCopy(t *testing.T) {
 		h.has("out", theirs, "")
 		h.swap("out", 0)
 		h.has("out again", theirs, "")
+		h.swap("update", 0)
+		h.has("update after out", theirs, "")
 		h.swap("status", 1)
 	}
 	if got, want := strings.Fields(read(t, h.labels)), slices.Repeat([]string{h.target}, 4); !slices.Equal(got, want) {
@@ -102,14 +104,14 @@ func TestSwapCopy(t *testing.T) {
 
 	h.swap("in", 0)
 	write(t, h.new, ours+"2") // an upgrade of ours
-	h.swap("in", 0)
+	h.swap("update", 0)
 	h.has("after an upgrade of ours", ours+"2", theirs)
 
 	os.Remove(h.target)
 	write(t, h.target, newer) // an upgrade of PCP
 	h.swap("status", 1)
-	h.swap("in", 0)
-	h.has("in after an upgrade", ours+"2", newer)
+	h.swap("update", 0)
+	h.has("update after an upgrade", ours+"2", newer)
 	h.swap("out", 0)
 	h.has("out after an upgrade", newer, "")
 	h.swap("in", 0)
@@ -237,6 +239,8 @@ func TestSwapDivert(t *testing.T) {
 		h.has("out", theirs, "")
 		h.swap("out", 0)
 		h.has("out again", theirs, "")
+		h.swap("update", 0)
+		h.has("update after out", theirs, "")
 		if d := diversions(); d != "" {
 			t.Errorf("a diversion is left: %s", d)
 		}
@@ -244,8 +248,8 @@ func TestSwapDivert(t *testing.T) {
 	h.swap("in", 0)
 	install("2", newer)
 	h.has("after an upgrade", ours, newer)
-	h.swap("in", 0)
-	h.has("in after an upgrade", ours, newer)
+	h.swap("update", 0)
+	h.has("update after an upgrade", ours, newer)
 	h.swap("out", 0)
 	h.has("out after an upgrade", newer, "")
 	install("1", theirs)

@@ -52,7 +52,7 @@ func TestPackageSwapRPM(t *testing.T) {
 	h.swapped(true)
 	h.run("cp --remove-destination /root/pcps " + target + " && systemctl restart pmcd.service")
 	h.swapped(true)
-	if text := h.run("/usr/sbin/swap-pmcd -q in"); text != "" {
+	if text := h.run("/usr/sbin/swap-pmcd -q update"); text != "" {
 		t.Errorf("swap-pmcd -q prints %s", text)
 	}
 	// A failure does not keep PCP's pmcd from being started.
@@ -60,7 +60,14 @@ func TestPackageSwapRPM(t *testing.T) {
 	h.swapped(false)
 	h.run("mv /root/ours /usr/libexec/pcp/pmcd && systemctl restart pmcd.service")
 	h.swapped(true)
-	h.run(rpmDo + "script pmcd-swap preuninstall 1; script pmcd-swap postuninstall 1")
+	// "out" lasts: over restarts and upgrades of both packages.
+	h.run("swap-pmcd out && systemctl restart pmcd.service")
+	h.swapped(false)
+	h.run(rpmDo + "unpack pmcd-swap && script pmcd-swap postinstall 2 && script pmcd-swap preuninstall 1; script pmcd-swap postuninstall 1; systemctl restart pmcd.service")
+	h.swapped(false)
+	h.run("swap-pmcd in && systemctl restart pmcd.service")
+	h.swapped(true)
+	h.run(rpmDo + "script pmcd-swap postinstall 2; script pmcd-swap preuninstall 1; script pmcd-swap postuninstall 1")
 	h.swapped(true)
 	h.run(rpmDo + "script pmcd-swap preuninstall 0; erase pmcd-swap; script pmcd-swap postuninstall 0")
 	h.swapped(false)
