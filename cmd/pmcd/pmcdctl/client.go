@@ -28,14 +28,21 @@ type clientFlags struct {
 }
 
 func (f *clientFlags) add(cmd *cobra.Command) {
+	f.addHost(cmd)
+	f.addJSON(cmd)
+}
+
+func (f *clientFlags) addHost(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.host, "host", "h", "", "`HOST` of the pmcd, as in PCPIntro(1) [$PMCD_HOST, then this host]")
-	f.addOthers(cmd)
+	f.addCertificate(cmd)
 	cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
 }
 
-// addOthers adds all but -h.
-func (f *clientFlags) addOthers(cmd *cobra.Command) {
+func (f *clientFlags) addCertificate(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.anyCertificate, "any-certificate", false, "with TLS, accept every certificate")
+}
+
+func (f *clientFlags) addJSON(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 }
 

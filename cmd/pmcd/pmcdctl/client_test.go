@@ -116,10 +116,12 @@ func TestMetrics(t *testing.T) {
 		{"watch -t 10ms -s 1 --json pmcd.hostname", 0, "{\"time\":\"{}\",\"metrics\":[{\"name\":\"pmcd.hostname\",{}\"values\":[{\"value\":\"{}\"}]}]}\n", ""},
 		{"watch -t 10ms -s 1 gone.x", 1, "{}  gone.x  no value: no agent for the domain\n", ""},
 
-		{"compare -h {unix} -h {tcp} pmcd.hostname simple.color", 0, "A is {}\nB is {}\n2 metrics and 4 values of both compared, no differences\n", ""},
-		{"compare -h {unix} -h {unix} -x gone", 0, "{}, no differences\n", ""},
-		{"compare -h {unix} -h {tcp} nothing", 2, "", "pmcdctl: neither has such metrics (pmcdctl list shows those that exist)\n"},
-		{"compare --json -h {unix} -h {unix} simple.now", 0, "{}\"differences\": []\n}\n", ""},
+		{"compare -t 10ms -h {unix} -h {tcp} pmcd.hostname simple.color", 0, "{}\nA is {}\nB is {}\n2 metrics and 4 values of both compared, no differences\n", ""},
+		{"compare -t 10ms -h {unix} -h {unix} -x gone", 0, "{}, no differences\n", ""},
+		{"compare -h {unix} -h {tcp} nothing", 2, "", "pmcdctl: there are no such metrics (pmcdctl list shows those that exist)\n"},
+		{"compare -s 1 --json -h {unix} -h {unix} simple.now", 0, "{}\"differences\": []{}", ""},
+		{"snapshot -s 2 -t 10ms simple.color", 0, "{\n  \"format\": 1,\n{}\"name\": \"simple.color\",\n{}\"instance\": \"red\",\n          \"samples\": 2,\n{}", ""},
+		{"snapshot nothing", 1, "", "pmcdctl: there are no such metrics (pmcdctl list shows those that exist)\n"},
 	} {
 		args := strings.NewReplacer("{unix}", unix, "{tcp}", tcp).Replace(tt.args)
 		words := strings.Fields(args)
@@ -132,6 +134,25 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s\n%s\nwant\n%s\n%s", code, tt.code, stdout, stderr, tt.stdout, tt.stderr)
 			}
 		})
+	}
+
+	// Snapshots, of which one has a metric more.
+	file := filepath.Join(t.TempDir(), "before.json")
+	_, text, _ := runHere("snapshot", "-s", "2", "-t", "10ms", "-h", unix, "-x", "simple.now")
+	write(t, file, text)
+	for _, tt := range []struct {
+		args   []string
+		code   int
+		stdout string
+	}{
+		{[]string{"-f", file, "-f", file}, 0, "{}, no differences\n"},
+		{[]string{"-f", file, "-h", tcp, "-x", "simple.now", "-x", "nothing"}, 0, "{}, no differences\n"},
+		{[]string{"-f", file, "-h", unix, "simple.now"}, 1, "METRIC      DIFFERENCE  A       B\nsimple.now  name        absent  present\n{}"},
+		{[]string{"-f", file + "x", "-h", unix}, 2, ""},
+	} {
+		if code, stdout, stderr := runHere(append([]string{"compare", "-t", "10ms"}, tt.args...)...); code != tt.code || !matches(tt.stdout, stdout) {
+			t.Errorf("%v: exit code %d\n%s\n%s", tt.args, code, stdout, stderr)
+		}
 	}
 
 	// A client that may not store.

@@ -113,6 +113,7 @@ func rootCommand(code *int) *cobra.Command {
 		{groupMetrics, getCommand(code)},
 		{groupMetrics, watchCommand(code)},
 		{groupMetrics, setCommand(code)},
+		{groupMetrics, snapshotCommand(code)},
 		{groupMetrics, compareCommand(code)},
 		{groupMetrics, prometheusCommand(code)},
 		{groupDaemon, statusCommand(code)},

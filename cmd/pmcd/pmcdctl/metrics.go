@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/compare"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/watch"
 	"github.com/gopcp/pmcd/pdu/pmapi"
@@ -238,59 +237,5 @@ The agent of the metric must allow it, and so must the access rules of pmcd.`,
 		},
 	}
 	f.add(cmd)
-	return cmd
-}
-
-// compareCommand is pmcdctl compare.
-func compareCommand(code *int) *cobra.Command {
-	var f clientFlags
-	var hosts []string
-	o := compare.Options{Rounds: 3}
-	tolerance := part(0.1)
-	cmd := &cobra.Command{
-		Use:   "compare [flags] -h A -h B [PREFIX...]",
-		Short: "compare the metrics of two pmcds",
-		Long: `Compare the metrics of two pmcds, such as PCP's and this one on the same host:
-names, descriptors and values. PREFIX selects metrics; none selects all.
-
-A value of B must be within the tolerance of what A has before and after. If it is
-not, it is fetched again, because values change: three times in all.`,
-		Example:           "  pmcdctl compare -h localhost:44321 -h localhost:4321 -x pmcd -x proc",
-		ValidArgsFunction: f.completeNames(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(hosts) != 2 {
-				return errors.New("two hosts are required: -h A -h B")
-			}
-			*code = exitNone
-			var clients []*pmapi.Client
-			for _, host := range hosts {
-				c, err := f.dial(cmd.Context(), host, false, cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
-				defer c.Close()
-				clients = append(clients, c)
-			}
-			o.Prefixes, o.Tolerance = args, float64(tolerance)
-			r, err := compare.Run(cmd.Context(), clients[0], clients[1], o)
-			if err != nil {
-				return err
-			}
-			*code = exitOK
-			if len(r.Differences) > 0 {
-				*code = exitProblems
-			}
-			if f.json {
-				return metrics.PrintJSON(cmd.OutOrStdout(), r)
-			}
-			return compare.Print(cmd.OutOrStdout(), r)
-		},
-	}
-	fl := cmd.Flags()
-	fl.StringArrayVarP(&hosts, "host", "h", nil, "`HOST` of a pmcd, as in PCPIntro(1); twice")
-	fl.StringArrayVarP(&o.Exclude, "exclude", "x", nil, "leave out the metrics of this `subtree`; can be repeated")
-	fl.Var(&tolerance, "tolerance", "`part` of a number by which it may differ, such as 0.1 or 10%")
-	f.addOthers(cmd)
-	cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
 	return cmd
 }

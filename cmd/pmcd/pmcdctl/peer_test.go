@@ -342,8 +342,8 @@ func comparePair(t *testing.T, c, own string) {
 	if code != exitOK || !strings.Contains(stdout, "no differences") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	code, stdout, stderr = runHere("compare", "-h", c, "-h", own, "pmcd.version")
-	if code != exitProblems || !strings.Contains(stdout, "\npmcd.version  value ") {
+	code, stdout, stderr = runHere("compare", "-h", c, "-h", own, "pmcd")
+	if code != exitOK || !strings.Contains(stdout, "    docs/compatibility.md: `pmcd.version` is 7.2.1: pmcd.version\n") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
 }

@@ -1,97 +1,261 @@
 package compare
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
-	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-func TestNear(t *testing.T) {
-	num, text := func(f float64) pmapi.Value { return pmapi.ValueOf(f) }, func(s string) pmapi.Value { return pmapi.ValueOf(s) }
-	for _, tt := range []struct {
-		before, after, v pmapi.Value
-		tolerance        float64
-		want             bool
+// start is when the snapshots of tests begin.
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// base returns a snapshot of a host that has all kinds of values.
+func base() *Snapshot {
+	numbers := func(inst string, values ...float64) Series {
+		s := Series{Instance: inst}
+		for _, v := range values {
+			new(taker).addTo(&s, pmapi.ValueOf(v))
+		}
+		return s
+	}
+	text := func(v string) Series {
+		var s Series
+		for range 3 {
+			new(taker).addTo(&s, pmapi.ValueOf(v))
+		}
+		return s
+	}
+	return &Snapshot{
+		Format: format, Host: "a", Begin: start, End: start.Add(2 * time.Second), Samples: 3,
+		Metrics: []Metric{
+			{Name: "disk.read", PMID: "60.0.1", Type: "u64", Semantics: "counter", Units: "Kbyte", InDom: "60.1", OneLine: "reads", Help: "All reads.",
+				Values: []Series{numbers("sda", 1e6, 1e6+100, 1e6+200), numbers("sdb", 5e6, 5e6, 5e6)}},
+			{Name: "host.name", PMID: "60.0.2", Type: "string", Semantics: "discrete", OneLine: "name", Values: []Series{text("web1")}},
+			{Name: "mem.total", PMID: "60.0.3", Type: "u64", Semantics: "instant", Units: "Kbyte", OneLine: "memory", Values: []Series{numbers("", 8e6, 8e6, 8e6)}},
+			{Name: "ncpu", PMID: "60.0.4", Type: "u32", Semantics: "discrete", OneLine: "CPUs", Values: []Series{numbers("", 2, 2, 2)}},
+			{Name: "own.calls", PMID: "250.0.1", Type: "u32", Semantics: "counter", OneLine: "calls", Values: []Series{numbers("", 300, 310, 320)}},
+			{Name: "proc.rss", PMID: "3.0.1", Type: "u32", Semantics: "instant", InDom: "3.9", OneLine: "memory", Values: []Series{numbers("000001 init", 7, 7, 7), numbers("000002 x", 7, 7, 7)}},
+		},
+		InDoms: []InDom{
+			{ID: "3.9", Instances: []Instance{{1, "000001 init"}, {2, "000002 x"}}},
+			{ID: "60.1", OneLine: "disks", Instances: []Instance{{0, "sda"}, {1, "sdb"}}},
+		},
+		Labels: map[string]string{"host": `{"hostname":"web1"}`, "instance 60.1[sda]": `{"device":"sda"}`, "disk.read": `{"unit":"x"}`, "domain 60": `{"agent":"linux"}`},
+		Agents: []Agent{{3, 1000, 2000}, {60, 1000, 2000}},
+		Daemon: &Daemon{CPU: 0.01, Memory: 20 << 10},
+	}
+}
+
+func (s *Snapshot) metric(name string) *Metric {
+	return &s.Metrics[slices.IndexFunc(s.Metrics, func(m Metric) bool { return m.Name == name })]
+}
+
+func scale(s *Series, by float64) {
+	r := s.Range
+	for _, f := range []*float64{&r.First, &r.Last, &r.Min, &r.Max, &r.Step} {
+		*f *= by
+	}
+}
+
+// TestFaults compares a snapshot with one that has a fault: of the same time and of a later one.
+func TestFaults(t *testing.T) {
+	const always, together = "always", "together"
+	tests := []struct {
+		name string
+		when string
+		seed func(*Snapshot)
+		want string // NAME KIND
 	}{
-		{num(1), num(3), num(2), 0, true},
-		{num(3), num(1), num(2), 0, true},
-		{num(1), num(3), num(4), 0, false},
-		{num(100), num(100), num(109), 0.1, true},
-		{num(100), num(100), num(112), 0.1, false},
-		{num(100), num(100), num(91), 0.1, true},
-		{num(-100), num(-100), num(-112), 0.1, false},
-		{num(0), num(0), num(0.001), 0.1, false},
-		{num(0), num(0), num(0), 0, true},
-		{num(math.NaN()), num(1), num(math.NaN()), 0, true},
-		{num(1), num(1), num(math.NaN()), 1, false},
-		{num(math.Inf(1)), num(math.Inf(1)), num(math.Inf(1)), 0, true},
-		{text("a"), text("b"), text("b"), 0, true},
-		{text("a"), text("a"), text("b"), 1, false},
-		{text("1"), text("1"), num(1), 1, false},
+		{"a metric missing", always, func(s *Snapshot) { s.Metrics = slices.Delete(s.Metrics, 2, 3) }, "mem.total name"},
+		{"a metric more", always, func(s *Snapshot) { s.Metrics = append(s.Metrics, Metric{Name: "zzz"}) }, "zzz name"},
+		{"a unit wrong", always, func(s *Snapshot) { s.metric("disk.read").Units = "byte" }, "disk.read units"},
+		{"a type wrong", always, func(s *Snapshot) { s.metric("disk.read").Type = "u32" }, "disk.read type"},
+		{"semantics wrong", always, func(s *Snapshot) { s.metric("disk.read").Semantics = "instant" }, "disk.read semantics"},
+		{"another PMID", always, func(s *Snapshot) { s.metric("ncpu").PMID = "60.0.9" }, "ncpu PMID"},
+		{"another domain", always, func(s *Snapshot) { s.metric("disk.read").InDom = "60.2" }, "disk.read domain"},
+		{"help lost", always, func(s *Snapshot) { m := s.metric("disk.read"); m.OneLine, m.Help = "", "" }, "disk.read text"},
+		{"help of another", always, func(s *Snapshot) { s.metric("own.calls").OneLine = "memory" }, "own.calls text"},
+		{"no agent", always, func(s *Snapshot) { m := s.metric("mem.total"); m.Error, m.Values = "no agent for the domain", nil }, "mem.total error"},
+		{"no value", always, func(s *Snapshot) { s.metric("mem.total").Values = nil }, "mem.total value"},
+		{"no value of an instance", always, func(s *Snapshot) { m := s.metric("disk.read"); m.Values = m.Values[1:] }, "disk.read value"},
+		{"values with gaps", always, func(s *Snapshot) { s.metric("mem.total").Values[0].Samples = 2 }, "mem.total gaps"},
+		{"a counter reset by the swap", always, func(s *Snapshot) { scale(&s.metric("disk.read").Values[1], 1e-5) }, "disk.read "},
+		{"a counter reset meanwhile", always, func(s *Snapshot) { s.metric("disk.read").Values[0].Range.Drops = 1 }, "disk.read reset"},
+		{"a counter of an agent reset meanwhile", always, func(s *Snapshot) { s.metric("own.calls").Values[0].Range.Drops = 1 }, "own.calls reset"},
+		{"a counter that stands still", together, func(s *Snapshot) {
+			r := s.metric("disk.read").Values[0].Range
+			r.Last, r.Max, r.Step = r.First, r.First, 0
+		}, "disk.read rate"},
+		{"a counter in the wrong scale", always, func(s *Snapshot) { scale(&s.metric("disk.read").Values[0], 1024) }, "disk.read value"},
+		{"a number in the wrong scale", always, func(s *Snapshot) { scale(&s.metric("mem.total").Values[0], 1.0/1024) }, "mem.total value"},
+		{"another number", together, func(s *Snapshot) { scale(&s.metric("mem.total").Values[0], 1.2) }, "mem.total value"},
+		{"another text", always, func(s *Snapshot) { v := &s.metric("host.name").Values[0]; v.First, v.Last = "web2", "web2" }, "host.name value"},
+		{"another discrete number", always, func(s *Snapshot) { v := &s.metric("ncpu").Values[0]; v.First, v.Last = "3", "3" }, "ncpu value"},
+		{"an instance renamed", always, func(s *Snapshot) {
+			s.InDoms[1].Instances[0].Name = "sdc"
+			s.metric("disk.read").Values[0].Instance = "sdc"
+		}, "instance domain 60.1 instances"},
+		{"an instance with another number", always, func(s *Snapshot) { s.InDoms[1].Instances[0].ID = 7 }, "instance domain 60.1 number"},
+		{"all processes missing", always, func(s *Snapshot) { s.InDoms[0].Instances = nil; s.metric("proc.rss").Values = nil }, "proc.rss value"},
+		{"a label lost", always, func(s *Snapshot) { delete(s.Labels, "domain 60") }, "domain 60 labels"},
+		{"a label of an instance lost", always, func(s *Snapshot) { delete(s.Labels, "instance 60.1[sda]") }, "instance 60.1[sda] labels"},
+		{"a label changed", always, func(s *Snapshot) { s.Labels["disk.read"] = `{"unit":"y"}` }, "disk.read labels"},
+		{"a slow agent", always, func(s *Snapshot) { s.Agents[1].Median = 900e3 }, "domain 60 time"},
+		{"an agent that ends", always, func(s *Snapshot) { s.Changes = 2 }, "agents restarts"},
+		{"twice the memory, and more", always, func(s *Snapshot) { s.Daemon.Memory = 50 << 10 }, "memory cost"},
+		{"a busy loop", always, func(s *Snapshot) { s.Daemon.CPU = 0.9 }, "CPU cost"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, later := range []time.Duration{0, time.Hour} {
+				a, b := base(), base()
+				b.Begin, b.End = b.Begin.Add(later), b.End.Add(later)
+				tt.seed(b)
+				r := Compare(a, b, 0.1)
+				if later > 0 && tt.when == together {
+					if len(r.Differences) > 0 {
+						t.Errorf("later: %+v", r.Differences)
+					}
+					continue
+				}
+				found := slices.ContainsFunc(r.Differences, func(d Difference) bool { return strings.HasPrefix(d.Name+" "+d.What, tt.want) })
+				if !found || r.Together != (later == 0) {
+					t.Errorf("%v later: %s is not in %+v", later, tt.want, r.Differences)
+				}
+			}
+		})
+	}
+}
+
+// TestNoFalseAlarm compares snapshots of a healthy host.
+func TestNoFalseAlarm(t *testing.T) {
+	for name, change := range map[string]func(*Snapshot){
+		"nothing": func(*Snapshot) {},
+		"time": func(s *Snapshot) {
+			r := s.metric("disk.read").Values[0].Range
+			r.First, r.Last, r.Min, r.Max = 1e6+150, 1e6+350, 1e6+150, 1e6+350
+		},
+		"a little more memory": func(s *Snapshot) { scale(&s.metric("mem.total").Values[0], 1.05) },
+		"agents count anew":    func(s *Snapshot) { scale(&s.metric("own.calls").Values[0], 0.001) },
+		"a process has ended": func(s *Snapshot) {
+			s.InDoms[0].Instances, s.metric("proc.rss").Values = s.InDoms[0].Instances[:1], s.metric("proc.rss").Values[:1]
+		},
+		"a process has no text":    func(s *Snapshot) { s.metric("proc.rss").Values[1].Samples = 1 },
+		"a little slower":          func(s *Snapshot) { s.Agents[0].Median *= 20 },
+		"ours needs a bit more":    func(s *Snapshot) { s.Daemon.Memory += 10 << 10; s.Daemon.CPU = 0.02 },
+		"no processes of ours":     func(s *Snapshot) { s.Daemon = nil },
+		"known: the version":       func(s *Snapshot) { s.Metrics = append(s.Metrics, Metric{Name: "mmv.control.metrics"}) },
+		"known: help in our words": func(s *Snapshot) { s.metric("disk.read").OneLine = "number of reads" },
 	} {
-		if got := near(tt.before, tt.after, tt.v, tt.tolerance); got != tt.want {
-			t.Errorf("%v..%v and %v, %v: %t", tt.before, tt.after, tt.v, tt.tolerance, got)
+		t.Run(name, func(t *testing.T) {
+			a, b := base(), base()
+			change(b)
+			r := Compare(a, b, 0.1)
+			if len(r.Differences) > 0 || len(r.Known) > 0 != strings.HasPrefix(name, "known") {
+				t.Errorf("%+v, known %+v", r.Differences, r.Known)
+			}
+		})
+	}
+}
+
+// The pages have what the known differences say.
+func TestKnownAreDocumented(t *testing.T) {
+	for _, k := range knownDifferences {
+		text, err := os.ReadFile(filepath.Join("../../../../../docs", k.page))
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), "\n", " "), k.row) {
+			t.Errorf("docs/%s has no %q (%v)", k.page, k.row, err)
 		}
 	}
 }
 
-// metric returns a metric with instances that have values.
-func metric(insts ...any) *metrics.Metric {
-	m := &metrics.Metric{Name: "m"}
-	for i := 0; i < len(insts); i += 2 {
-		m.Values = append(m.Values, metrics.Value{Instance: insts[i].(string), Is: pmapi.ValueOf(float64(insts[i+1].(int)))})
+func TestWrongScale(t *testing.T) {
+	for _, tt := range []struct {
+		a, b float64
+		want string
+	}{
+		{1e6, 1e6, ""}, {1e6, 2e6, ""}, {1e6, 1e9, "times 1000"}, {1e6, 1024e6, "times 1024"}, {1e9, 1e6, "divided by 1000"},
+		{1e9, 1e3, "divided by 1000000"}, {5, 5000, ""}, {0, 1e9, ""}, {1e6, math.Inf(1), ""},
+	} {
+		if got := wrongScale(tt.a, tt.b); got != tt.want {
+			t.Errorf("%g and %g: %q, want %q", tt.a, tt.b, got, tt.want)
+		}
 	}
-	return m
 }
 
-func TestMetricDiffs(t *testing.T) {
-	failed := func(code pdu.Errno) *metrics.Metric { return &metrics.Metric{Name: "m", Err: code} }
-	for _, tt := range []struct {
-		name             string
-		before, after, b *metrics.Metric
-		want             []Difference
-		both             int
-	}{
-		{"equal", metric("a", 1, "b", 2), metric("a", 1, "b", 2), metric("b", 2, "a", 1), nil, 2},
-		{"moving", metric("a", 1), metric("a", 3), metric("a", 2), nil, 1},
-		{"other value", metric("", 1), metric("", 1), metric("", 9), []Difference{{"m", "", "value", "1", "9"}}, 1},
-		{"instance of A", metric("a", 1, "b", 1), metric("a", 1, "b", 1), metric("a", 1), []Difference{{"m", "", "instances", "also b", "-"}}, 1},
-		{"instance that has gone", metric("a", 1, "b", 1), metric("a", 1), metric("a", 1), nil, 1},
-		{"instance that is new", metric("a", 1), metric("a", 1, "b", 1), metric("a", 1, "b", 1), nil, 2},
-		{"instances of B", metric(), metric(), metric("a", 1, "b", 1, "c", 1, "d", 1, "e", 1), []Difference{{"m", "", "instances", "-", "also a, b, c and 2 more"}}, 0},
-		{"no value", metric("", 1), metric("", 1), metric(), []Difference{{"m", "", "instances", "has a value", "-"}}, 0},
-		{"same error", failed(pdu.ErrnoAgain), failed(pdu.ErrnoAgain), failed(pdu.ErrnoAgain), nil, 0},
-		{"error that has changed", failed(pdu.ErrnoAgain), metric("", 1), metric("", 1), nil, 0},
-		{"error of B", metric("", 1), metric("", 1), failed(pdu.ErrnoNoAgent), []Difference{{"m", "", "value", "present", "no agent for the domain"}}, 0},
+// A snapshot can be read again, and what is none is an error.
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.json")
+	text, err := json.Marshal(base())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ text, err string }{
+		{string(text), ""},
+		{"", "empty or incomplete"},
+		{string(text[:len(text)/2]), "empty or incomplete"},
+		{"{}", "its format is 0, not 1"},
+		{"[]", "not a snapshot"},
+		{"pcp", "not a snapshot"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, both := metricDiffs(tt.before, tt.after, tt.b, 0)
-			if !reflect.DeepEqual(got, tt.want) || both != tt.both {
-				t.Errorf("got %+v, %d, want %+v, %d", got, both, tt.want, tt.both)
-			}
-		})
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(path)
+		if tt.err == "" && (err != nil || !reflect.DeepEqual(s, base())) || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%.20q: %v", tt.text, err)
+		}
 	}
 }
 
 func TestPrint(t *testing.T) {
 	var b strings.Builder
 	r := &Report{A: "a:1", B: "b:1", Metrics: 3, Values: 5, Differences: []Difference{
-		{"x", "", "name", "present", "absent"}, {"y", "i", "value", "1\x1b", strings.Repeat("é", 60)}, {"z", "", "value", "1", "2"}}}
+		{Name: "x", What: isName, A: "present", B: "absent"}, {Name: "y", Instance: "i", What: isValue, A: "1\x1b", B: strings.Repeat("é", 60)}, {Name: "z", What: isValue, A: "1", B: "2"}},
+		Known:   []Difference{{Name: "v", What: isValue, Why: "docs/x.md: v"}, {Name: "v", Instance: "i", What: isValue, Why: "docs/x.md: v"}},
+		Skipped: map[string][]string{moves: {"a", "b", "c", "d"}},
+		Cost:    [2]*Cost{{Answer: 1500}, {Answer: 2500, CPU: 0.01, Memory: 2048}},
+	}
 	const want = `METRIC  DIFFERENCE  A        B
 x       name        present  absent
 y[i]    value       1\x1b    ` + "ééééééééééééééééééééééééééééééééééééé..." + `
 z       value       1        2
 
-A is a:1
-B is b:1
+Known differences, which do not count:
+    docs/x.md: v: v
+
+Not compared:
+    the value changes: a, b, c and 1 more
+
+A is a:1, which takes 1.5 ms for all
+B is b:1, which takes 2.5 ms for all, 1% of a CPU and 2 MiB with its agents
 3 metrics and 5 values of both compared, name: 1, value: 2
 `
 	if err := Print(&b, r); err != nil || b.String() != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, &b, want)
+	}
+}
+
+// This process is one that can be measured.
+func TestReadDaemon(t *testing.T) {
+	before := readDaemon(os.Getpid())
+	if before == nil || before.Memory == 0 || before.Processes[0].PID != os.Getpid() {
+		t.Fatalf("%+v", before)
+	}
+	if d := before.until(readDaemon(os.Getpid())); d == nil || d.CPU < 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := readDaemon(0); d != nil {
+		t.Errorf("%+v", d)
+	}
+	if pid := findDaemon("1"); pid == 1 {
+		t.Error("process 1 is no pmcd")
 	}
 }

@@ -1,0 +1,57 @@
+package compare
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Limits of what a pmcd may need more than another: a part, and an amount that is not noticed.
+const (
+	costPart   = 1.5
+	costMemory = 16 << 10 // KiB
+	costCPU    = 0.02     // of one CPU
+	timePart   = 3
+	timeMore   = 100e3 // microseconds
+)
+
+// cost compares what the pmcds and their agents need, and how long they take.
+func (c *comparer) cost() {
+	ofB := make(map[int]*Agent)
+	for i := range c.b.Agents {
+		ofB[c.b.Agents[i].Domain] = &c.b.Agents[i]
+	}
+	for i, s := range []*Snapshot{c.a, c.b} {
+		cost := &Cost{}
+		for _, agent := range s.Agents {
+			cost.Answer += agent.Median
+		}
+		if s.Daemon != nil {
+			cost.CPU, cost.Memory = s.Daemon.CPU, s.Daemon.Memory
+		}
+		c.r.Cost[i] = cost
+	}
+	for _, x := range c.a.Agents {
+		y := ofB[x.Domain]
+		if y != nil && float64(y.Median) > timePart*float64(x.Median)+timeMore {
+			c.add("domain "+strconv.Itoa(x.Domain), "", isTime, millis(x.Median), millis(y.Median))
+		}
+	}
+	if c.b.Changes > c.a.Changes {
+		c.add("agents", "", isRestarts, strconv.Itoa(c.a.Changes), strconv.Itoa(c.b.Changes))
+	}
+	x, y := c.a.Daemon, c.b.Daemon
+	if x == nil || y == nil {
+		c.skip("cost", "", noProcess)
+		return
+	}
+	if y.CPU > costPart*x.CPU+costCPU {
+		c.add("CPU", "", isCost, percent(x.CPU), percent(y.CPU))
+	}
+	if float64(y.Memory) > costPart*float64(x.Memory)+costMemory {
+		c.add("memory", "", isCost, mb(x.Memory), mb(y.Memory))
+	}
+}
+
+func millis(us int64) string     { return fmt.Sprintf("%.3g ms", float64(us)/1e3) }
+func percent(cpu float64) string { return fmt.Sprintf("%.2g%% of a CPU", 100*cpu) }
+func mb(kb int64) string         { return fmt.Sprintf("%.3g MiB", float64(kb)/1024) }

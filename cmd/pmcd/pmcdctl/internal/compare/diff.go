@@ -1,0 +1,485 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Difference is what is not the same.
+type Difference struct {
+	Name     string `json:"name"` // of a metric, or of what else differs
+	Instance string `json:"instance,omitempty"`
+	What     string `json:"what"` // see What
+	A        string `json:"a"`
+	B        string `json:"b"`
+	Why      string `json:"why,omitempty"` // of a known one: where the documentation has it
+}
+
+// What kinds of differences there are.
+const (
+	isName      = "name"
+	isError     = "error"
+	isType      = "type"
+	isSemantics = "semantics"
+	isUnits     = "units"
+	isInDom     = "domain"
+	isPMID      = "PMID"
+	isText      = "text"
+	isLabels    = "labels"
+	isInstances = "instances"
+	isValue     = "value"
+	isRate      = "rate"
+	isReset     = "reset"
+	isGaps      = "gaps"
+	isTime      = "time"
+	isCost      = "cost"
+	isRestarts  = "restarts"
+)
+
+// A Report is the result of a comparison.
+type Report struct {
+	A        string `json:"a"` // hosts
+	B        string `json:"b"`
+	Together bool   `json:"together"` // the values are of the same time
+	Metrics  int    `json:"metrics"`  // that both have
+	Values   int    `json:"values"`   // that both have
+	// Differences count. Known ones are deliberate and do not.
+	Differences []Difference `json:"differences"`
+	Known       []Difference `json:"known"`
+	// Skipped is what could not be compared: the names, by the reason.
+	Skipped map[string][]string `json:"skipped"`
+	Cost    [2]*Cost            `json:"cost"` // of A and B
+}
+
+// A Cost is what a pmcd and its agents need.
+type Cost struct {
+	Answer int64   `json:"answer_us"` // to fetch all metrics of a snapshot
+	CPU    float64 `json:"cpu,omitempty"`
+	Memory int64   `json:"memory_kb,omitempty"`
+}
+
+// Reasons for which something could not be compared.
+const (
+	moves     = "the value changes"
+	elsewhere = "the values are of another time"
+	ownAgent  = "each agent counts for itself"
+	ownDaemon = "each pmcd has its own"
+	comeAndGo = "instances come and go"
+	noNumbers = "the values are events or aggregates"
+	noValue   = "neither has a value"
+	observers = "the processes of the two pmcds"
+	noProcess = "the processes of pmcd are not known"
+)
+
+// A comparer compares two snapshots.
+type comparer struct {
+	a, b      *Snapshot
+	tolerance float64
+	r         *Report
+	indoms    [2]map[string]*InDom
+	labelled  [2]map[string]bool
+}
+
+// Compare compares two snapshots. The tolerance is of numbers: the part of the larger one by
+// which they may differ.
+func Compare(a, b *Snapshot, tolerance float64) *Report {
+	c := &comparer{a: a, b: b, tolerance: tolerance}
+	c.r = &Report{A: a.Host, B: b.Host, Together: a.Begin.Before(b.End) && b.Begin.Before(a.End),
+		Differences: []Difference{}, Known: []Difference{}, Skipped: make(map[string][]string)}
+	for i, s := range []*Snapshot{a, b} {
+		c.labelled[i] = labelled(s)
+		c.indoms[i] = make(map[string]*InDom)
+		for j := range s.InDoms {
+			c.indoms[i][s.InDoms[j].ID] = &s.InDoms[j]
+		}
+	}
+	c.metrics()
+	c.compareInDoms()
+	c.labels()
+	c.cost()
+	return c.r
+}
+
+func (c *comparer) add(name, inst, what, a, b string) {
+	d := Difference{Name: name, Instance: inst, What: what, A: a, B: b}
+	if d.Why = known(&d); d.Why != "" {
+		c.r.Known = append(c.r.Known, d)
+	} else {
+		c.r.Differences = append(c.r.Differences, d)
+	}
+}
+
+func (c *comparer) skip(name, inst, why string) {
+	if inst != "" {
+		name += "[" + inst + "]"
+	}
+	c.r.Skipped[why] = append(c.r.Skipped[why], name)
+}
+
+// metrics compares the metrics.
+func (c *comparer) metrics() {
+	ofB := make(map[string]*Metric)
+	for i := range c.b.Metrics {
+		ofB[c.b.Metrics[i].Name] = &c.b.Metrics[i]
+	}
+	for i := range c.a.Metrics {
+		x := &c.a.Metrics[i]
+		y := ofB[x.Name]
+		if y == nil {
+			c.add(x.Name, "", isName, "present", "absent")
+			continue
+		}
+		delete(ofB, x.Name)
+		c.r.Metrics++
+		if c.descs(x, y) {
+			c.values(x, y)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ofB)) {
+		c.add(name, "", isName, "absent", "present")
+	}
+}
+
+// descs compares what two metrics are, and reports whether their values can be compared.
+func (c *comparer) descs(x, y *Metric) (same bool) {
+	if x.PMID == "" || y.PMID == "" { // there is an error in place of the descriptor
+		if x.Error != y.Error {
+			c.add(x.Name, "", isError, orNone(x.Error), orNone(y.Error))
+		}
+		return false
+	}
+	same = true
+	for _, d := range []struct{ what, a, b string }{
+		{isType, x.Type, y.Type},
+		{isSemantics, x.Semantics, y.Semantics},
+		{isUnits, x.Units, y.Units},
+		{isInDom, x.InDom, y.InDom},
+		{isPMID, x.PMID, y.PMID},
+	} {
+		if d.a != d.b {
+			same = false
+			c.add(x.Name, "", d.what, d.a, d.b)
+		}
+	}
+	switch {
+	case x.OneLine != y.OneLine:
+		c.add(x.Name, "", isText, x.OneLine, y.OneLine)
+	case strings.TrimSpace(x.Help) != strings.TrimSpace(y.Help):
+		c.add(x.Name, "", isText, x.Help, cmp.Or(y.Help, y.OneLine))
+	}
+	return same
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// values compares the values of a metric.
+func (c *comparer) values(x, y *Metric) {
+	if x.Error != y.Error {
+		if y.Error != "" || c.r.Together {
+			c.add(x.Name, "", isError, orNone(x.Error), orNone(y.Error))
+			return
+		}
+	}
+	if ownNumbers.MatchString(x.Name) {
+		c.skip(x.Name, "", ownDaemon)
+		return
+	}
+	if len(x.Values) == 0 && len(y.Values) == 0 {
+		c.skip(x.Name, "", noValue)
+		return
+	}
+	moving := x.InDom != "" && (c.moving(x.InDom) || processes(x.InDom))
+	ofB := make(map[string]*Series)
+	for i := range y.Values {
+		ofB[y.Values[i].Instance] = &y.Values[i]
+	}
+	both := 0
+	for i := range x.Values {
+		s := &x.Values[i]
+		t := ofB[s.Instance]
+		delete(ofB, s.Instance)
+		switch {
+		case t != nil:
+			if both++; moving && c.observes(x.InDom, s.Instance) {
+				c.skip(x.Name, s.Instance, observers)
+				continue
+			}
+			c.series(x, s, t, moving)
+		case moving:
+			c.skip(x.Name, s.Instance, comeAndGo)
+		case s.Samples == c.a.Samples && (x.InDom == "" || c.has(1, x.InDom, s.Instance)):
+			c.add(x.Name, s.Instance, isValue, s.Last, "no value")
+		}
+	}
+	for inst, t := range ofB {
+		if c.r.Together && !moving && t.Samples == c.b.Samples && (x.InDom == "" || c.has(0, x.InDom, inst)) {
+			c.add(x.Name, inst, isValue, "no value", t.Last)
+		}
+	}
+	if c.r.Values += both; moving && both == 0 && len(x.Values) > 0 && len(y.Values) == 0 {
+		c.add(x.Name, "", isValue, fmt.Sprintf("%d instances", len(x.Values)), "no value")
+	}
+}
+
+// observes reports whether an instance is a process of one of the two pmcds, which works while
+// its values are fetched. The name of a process begins with its number.
+func (c *comparer) observes(indom, inst string) bool {
+	number, _, _ := strings.Cut(inst, " ")
+	pid, err := strconv.Atoi(number)
+	for _, s := range []*Snapshot{c.a, c.b} {
+		if err == nil && processes(indom) && s.Daemon != nil && slices.ContainsFunc(s.Daemon.Processes, func(p Process) bool { return p.PID == pid }) {
+			return true
+		}
+	}
+	return false
+}
+
+// moving reports whether instances came or went in one of the snapshots.
+func (c *comparer) moving(indom string) bool {
+	for _, of := range c.indoms {
+		if d := of[indom]; d != nil && d.Moving {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether an instance was there all the time in a snapshot.
+func (c *comparer) has(which int, indom, inst string) bool {
+	d := c.indoms[which][indom]
+	return d != nil && slices.ContainsFunc(d.Instances, func(i Instance) bool { return i.Name == inst })
+}
+
+// series compares two series of the same metric and instance.
+func (c *comparer) series(m *Metric, s, t *Series, moving bool) {
+	add := func(what, a, b string) { c.add(m.Name, s.Instance, what, a, b) }
+	skip := func(why string) { c.skip(m.Name, s.Instance, why) }
+	if moving && !c.r.Together {
+		skip(comeAndGo)
+		return
+	}
+	if s.Samples == c.a.Samples && t.Samples < c.b.Samples && !moving {
+		add(isGaps, "in all samples", fmt.Sprintf("in %d of %d samples", t.Samples, c.b.Samples))
+		return
+	}
+	if moving && (s.Samples < c.a.Samples || t.Samples < c.b.Samples) {
+		skip(comeAndGo)
+		return
+	}
+	switch {
+	case strings.Contains(m.Type, "event") || strings.HasPrefix(m.Type, "aggregate"):
+		skip(noNumbers)
+	case s.Range == nil || t.Range == nil || m.Semantics == "discrete":
+		c.texts(s, t, moving, m.Semantics == "discrete", add, skip)
+	case m.Semantics == "counter":
+		c.counters(m, s, t, add, skip)
+	case !c.r.Together:
+		if scale := wrongScale(s.Range.Max, t.Range.Min); scale != "" && steady(s.Range) && steady(t.Range) {
+			add(isValue, s.Last, t.First+" ("+scale+")")
+			return
+		}
+		skip(elsewhere)
+	case !c.near(s.Range, t.Range):
+		add(isValue, span(s), span(t))
+	}
+}
+
+// texts compares values exactly.
+func (c *comparer) texts(s, t *Series, moving, discrete bool, add func(what, a, b string), skip func(string)) {
+	switch {
+	case s.Last == t.First || s.First == t.Last:
+	case s.First != s.Last || t.First != t.Last || moving && !discrete: // as the state of a process
+		skip(moves)
+	case !c.r.Together && !discrete:
+		skip(elsewhere)
+	default:
+		add(isValue, s.Last, t.First)
+	}
+}
+
+// ofKernel are the domains of PCP's agents whose counters are those of the kernel: they do not
+// begin anew when the agent does.
+var ofKernel = []string{"3.", "11.", "60.", "95.", "122."}
+
+func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string), skip func(string)) {
+	a, b := s.Range, t.Range
+	kernel := slices.ContainsFunc(ofKernel, func(domain string) bool { return strings.HasPrefix(m.PMID, domain) })
+	const enough = 100 // below that a few events make half of it
+	switch {
+	case b.Drops > a.Drops:
+		add(isReset, span(s), span(t))
+	case !kernel:
+		skip(ownAgent)
+	case c.r.Together:
+		if !c.near(a, b) {
+			add(isValue, span(s), span(t))
+			return
+		}
+		ra, rb := rate(a, c.a.seconds()), rate(b, c.b.seconds())
+		slack := (a.Step + b.Step) / max(c.b.seconds(), 1e-9)
+		if min(s.Samples, t.Samples) >= 3 && math.Abs(ra-rb) > c.tolerance*max(ra, rb)+slack {
+			add(isRate, fmt.Sprintf("%.4g/s", ra), fmt.Sprintf("%.4g/s", rb))
+		}
+	case b.Max < a.Last/2 && a.Last >= enough:
+		add(isReset, span(s), span(t))
+	default:
+		if scale := wrongScale(a.Last, b.First); scale != "" {
+			add(isValue, s.Last, t.First+" ("+scale+")")
+			return
+		}
+		skip(elsewhere + ": only resets and wrong scales are found")
+	}
+}
+
+func rate(r *Range, seconds float64) float64 { return (r.Last - r.First) / max(seconds, 1e-9) }
+
+// near reports whether two ranges have a number in common, or nearly so. What one of them
+// changed by between two samples can lie between the two.
+func (c *comparer) near(a, b *Range) bool {
+	gap := max(a.Min, b.Min) - min(a.Max, b.Max)
+	largest := max(math.Abs(a.Min), math.Abs(a.Max), math.Abs(b.Min), math.Abs(b.Max))
+	return gap <= c.tolerance*largest+a.Step+b.Step
+}
+
+func steady(r *Range) bool { return r.Max-r.Min <= 0.1*math.Abs(r.Max) }
+
+// wrongScale returns what b seems to be of a if one of them has the wrong units.
+func wrongScale(a, b float64) string {
+	if a <= 0 || b <= 0 {
+		return ""
+	}
+	for _, factor := range []float64{1e3, 1 << 10, 1e6, 1 << 20} {
+		const about = 1.02
+		for _, f := range []struct {
+			ratio float64
+			text  string
+		}{{b / a, "times"}, {a / b, "divided by"}} {
+			if f.ratio > factor/about && f.ratio < factor*about && max(a, b) >= 10*factor {
+				return fmt.Sprintf("%s %.0f", f.text, factor)
+			}
+		}
+	}
+	return ""
+}
+
+// span is a series for people.
+func span(s *Series) string {
+	if s.First == s.Last {
+		return s.Last
+	}
+	return s.First + " to " + s.Last
+}
+
+// processes reports whether the instances of a domain are processes, control groups or
+// clients, which are others at another time.
+func processes(indom string) bool { return strings.HasPrefix(indom, "3.") || indom == clients }
+
+// clients is the instance domain of the clients of pmcd.
+const clients = "2.6"
+
+// compareInDoms compares the instances of domains.
+func (c *comparer) compareInDoms() {
+	for i := range c.a.InDoms {
+		x := &c.a.InDoms[i]
+		y := c.indoms[1][x.ID]
+		name := "instance domain " + x.ID
+		switch {
+		case y == nil: // its metrics are missing
+			continue
+		case x.Error != y.Error:
+			c.add(name, "", isError, orNone(x.Error), orNone(y.Error))
+			continue
+		case x.OneLine != y.OneLine:
+			c.add(name, "", isText, x.OneLine, y.OneLine)
+		}
+		if processes(x.ID) || x.Moving || y.Moving {
+			if len(x.Instances) > 0 && len(y.Instances) == 0 && !y.Moving {
+				c.add(name, "", isInstances, fmt.Sprintf("%d", len(x.Instances)), "none")
+				continue
+			}
+			c.skip(name, "", comeAndGo)
+			continue
+		}
+		ids := make(map[string]int32)
+		for _, inst := range y.Instances {
+			ids[inst.Name] = inst.ID
+		}
+		var onlyA, onlyB []string
+		for _, inst := range x.Instances {
+			id, ok := ids[inst.Name]
+			delete(ids, inst.Name)
+			if !ok {
+				onlyA = append(onlyA, inst.Name)
+			} else if id != inst.ID {
+				c.add(name, inst.Name, "number", fmt.Sprint(inst.ID), fmt.Sprint(id))
+			}
+		}
+		onlyB = slices.Sorted(maps.Keys(ids))
+		if len(onlyA) > 0 || len(onlyB) > 0 && c.r.Together {
+			c.add(name, "", isInstances, only(onlyA), only(onlyB))
+		}
+	}
+}
+
+// only returns the text for instances that only one has.
+func only(insts []string) string {
+	const few = 3
+	switch n := len(insts); {
+	case n == 0:
+		return "-"
+	case n > few:
+		return fmt.Sprintf("also %s and %d more", strings.Join(insts[:few], ", "), n-few)
+	}
+	return "also " + strings.Join(insts, ", ")
+}
+
+// labels compares labels.
+func (c *comparer) labels() {
+	for _, of := range slices.Sorted(maps.Keys(c.a.Labels)) {
+		if b, ok := c.b.Labels[of]; ok && b != c.a.Labels[of] || !ok && c.exists(of) {
+			c.add(of, "", isLabels, c.a.Labels[of], orNone(b))
+		}
+	}
+	if !c.r.Together {
+		return
+	}
+	for _, of := range slices.Sorted(maps.Keys(c.b.Labels)) {
+		if _, ok := c.a.Labels[of]; !ok && c.exists(of) {
+			c.add(of, "", isLabels, "-", c.b.Labels[of])
+		}
+	}
+}
+
+// exists reports whether both snapshots have what the label called of belongs to.
+func (c *comparer) exists(of string) bool {
+	if indom, inst, ok := strings.Cut(strings.TrimPrefix(of, "instance "), "["); ok && strings.HasPrefix(of, "instance ") {
+		inst = strings.TrimSuffix(inst, "]")
+		return c.has(0, indom, inst) && c.has(1, indom, inst)
+	}
+	return c.labelled[0][of] && c.labelled[1][of]
+}
+
+// labelled returns what of a snapshot can have labels, except for instances.
+func labelled(s *Snapshot) map[string]bool {
+	all := map[string]bool{"host": true}
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		if m.PMID == "" {
+			continue
+		}
+		domain, rest, _ := strings.Cut(m.PMID, ".")
+		cluster, _, _ := strings.Cut(rest, ".")
+		all[m.Name], all["domain "+domain], all["cluster "+domain+"."+cluster], all["instance domain "+m.InDom] = true, true, true, true
+	}
+	return all
+}

@@ -1,0 +1,67 @@
+package compare
+
+import (
+	"regexp"
+	"strings"
+)
+
+// ownNumbers are metrics whose values are those of the daemon itself: two of them have others.
+var ownNumbers = regexp.MustCompile(`^pmcd\.(pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
+
+// A knownDifference is a deliberate one: of names, or what else differs, and of kinds.
+type knownDifference struct {
+	names string // a regular expression for the whole name
+	what  string // kinds, with blanks between two
+	page  string // in docs
+	row   string // what that page says of it
+}
+
+// As C pmcd with the agents of PCP 6.0.3 and 6.3.8 was compared with this one.
+var knownDifferences = []knownDifference{
+	{`pmcd\.version`, isValue, "compatibility.md", "`pmcd.version` is 7.2.1"},
+	{`pmcd\.build`, isValue, "compatibility.md", "`pmcd.build` is the version of this program"},
+	{`pmcd\.feature\.service_discovery`, isValue, "compatibility.md", "`pmcd.feature.service_discovery` is 0"},
+	{`pmcd\.agent\.type`, isValue, "compatibility.md", "it is the built-in agent"},
+	{`pmcd\.control\.(debug|timeout)`, isType + " " + isUnits, "compatibility.md", "pmcd does what 7.2.1 does"},
+	{`(pmcd|kernel|mem|swap|swapdev|vfs|ipc|tty|pmda|sysfs|hyperv|disk|zram|filesys|tmpfs|tape|fchost|network|nfs|nfs3|nfs4|rpc|hinv|` +
+		`proc|hotproc|cgroup|acct|xfs|quota|kvm|jbd2|mmv|pmproxy|trace|sample|simple|trivial|txmon|containers)(\..*)?`, isText,
+		"compatibility.md", "Help texts of built-in agents"},
+	{`instance domain (2|3|4|11|29|60|70|95|122|253|254)\..*`, isText, "compatibility.md", "Help texts of built-in agents"},
+	{`(mmv|pmproxy)\.control\.debug`, isType, "agents/mmv.md", "`mmv.control.debug` as a string"},
+	{`(mmv|pmproxy)\.control\.metrics`, isName, "agents/mmv.md", "`mmv.control.metrics`"},
+	{`disk\.(dm|md)\..*`, isType, "agents/linux.md", "byte counters of `disk.dm` and `disk.md` have 64 bits"},
+	{`mem\.vmstat\.nr_free_cma|kvm\.largepages`, isSemantics, "compatibility.md", "pmcd does what 7.2.1 does"},
+	{`domain 11`, isLabels, "compatibility.md", "pmcd does what 7.2.1 does"},
+	{`(hot)?proc\.smaps\.pss_dirty`, isName, "compatibility.md", "linux and proc have the metrics of PCP 7.2.1"},
+	{`mem\.numa\.util\.(mapped|pageTables)`, isValue, "agents/linux.md", "mem.numa.util: Mapped, PageTables"},
+	{`mem\.zoneinfo\.nr_free_pages`, isValue, "agents/linux.md", "mem.zoneinfo.nr_free_pages"},
+	{`network\.interface\.(speed|baudrate|type|virtual|duplex|wireless)`, isValue, "agents/linux.md", "network.interface: attributes"},
+	{`kvm\..*`, isValue, "agents/kvm.md", "counters that the kernel does not have"},
+	{`(hot)?proc\.psinfo\.(priority|rt_priority|policy|policy_s|delayacct_blkio_time|guest_time|cguest_time)`, isValue, "agents/proc.md", "psinfo.priority, rt_priority, policy"},
+	{`(hot)?proc\.psinfo\.ngid`, isValue, "agents/proc.md", "psinfo.ngid"},
+	{`(hot)?proc\.id\.gid(_nm)?`, isValue, "agents/proc.md", "id.gid"},
+	{`(hot)?proc\.io\..*`, isValue, "agents/proc.md", "a process that may be opened but not read"},
+	{`cgroup\.cpuacct\..*|cgroup\.cpuset\..*`, isValue, "agents/proc.md", "cgroup.cpuset, cgroup.cpuacct of version 2"},
+	{`cgroup\.netclass\..*`, isValue, "agents/proc.md", "cgroup.netclass"},
+	{`cgroup\..*|instance domain 3\.(1[6-9]|2[0-9]|3[0-9])`, isValue + " " + isInstances, "agents/proc.md", "cgroup.* where hierarchies of both versions are mounted"},
+}
+
+var knownNames = func() (all []*regexp.Regexp) {
+	for _, k := range knownDifferences {
+		all = append(all, regexp.MustCompile(`^(?:`+k.names+`)$`))
+	}
+	return all
+}()
+
+// known returns where the documentation has a difference, or "".
+func known(d *Difference) string {
+	if d.What == isText && d.B == "" { // other words are deliberate, none are not
+		return ""
+	}
+	for i, k := range knownDifferences {
+		if strings.Contains(" "+k.what+" ", " "+d.What+" ") && knownNames[i].MatchString(d.Name) {
+			return "docs/" + k.page + ": " + k.row
+		}
+	}
+	return ""
+}
