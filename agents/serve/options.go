@@ -74,23 +74,24 @@ func (s *settings) options(p *Program) []Option {
 		options = append(options, Option{Short: 'h', Long: "helpfile", Arg: "FILE",
 			Text: "path to PMDA metrics help text file", Set: setString(&s.Help)})
 	}
-	username := Option{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: setString(&s.user)}
-	if p.UserOption != 0 {
-		username.Short = p.UserOption
-	}
 	options = append(options, []Option{
 		{Short: 'l', Long: "log", Arg: "FILE", Text: "write log to FILE rather than using default log name", Set: setString(&s.log)},
-		username,
+		{Short: cmp.Or(p.UserOption, 'U'), Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: setString(&s.user)},
 	}...)
-	options = append(options, p.Options...)
-	return append(options, []Option{
+	rest := []Option{
 		{Short: '?', Long: "help", Text: "show this usage message and exit", Set: func(string) error { return errHelp }},
 		{Text: "Exactly one of the following options may appear"},
 		{Short: 'i', Long: "inet", Arg: "PORT", Text: "pmcd IPv4 connection service name or numeric port", Set: s.setTransport('i')},
 		{Short: 'p', Long: "pipe", Text: "use a pipe for communication with pmcd", Set: s.setTransport('p')},
 		{Short: 'u', Long: "unix", Arg: "FILE", Text: "use a unix domain socket for communication with pmcd", Set: s.setTransport('u')},
 		{Short: '6', Long: "ipv6", Arg: "PORT", Text: "pmcd IPv6 connection service name or numeric port", Set: s.setTransport('6')},
-	}...)
+	}
+	replaced := func(o Option) bool {
+		return o.Short != 0 && (o.Short == p.UserOption && o.Long != "username" ||
+			slices.ContainsFunc(p.Options, func(q Option) bool { return q.Short == o.Short }))
+	}
+	options = append(slices.DeleteFunc(options, replaced), p.Options...)
+	return append(options, slices.DeleteFunc(rest, replaced)...)
 }
 
 // setString returns a function that sets *v.

@@ -149,6 +149,9 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 	stream, err := ep.accept(ctx)
 	if err == nil {
 		srv := wire.Server{Agent: a, Log: s.Log}
+		if r.Prepare != nil {
+			srv.Prepare = func(ctx context.Context) { r.Prepare(ctx, a) }
+		}
 		if r.process || r.child {
 			srv.MaxReply = maxReply(os.Getenv(MaxReplyVar), s.Log)
 		}

@@ -54,7 +54,7 @@ type Program struct {
 	Help string
 
 	Usage   string   // the arguments in the usage message, such as "[options] type ..."; "" is "[options]"
-	Options []Option // besides the standard options
+	Options []Option // besides the standard options, or in place of those with the same letter
 
 	// CheckArgs checks the arguments that follow the options. Its error is
 	// printed with the usage message, and the program exits. If CheckArgs is
@@ -65,6 +65,11 @@ type Program struct {
 	// the user has been set. pmcd waits for it, three seconds by default. An
 	// agent that is an io.Closer is closed before the program exits.
 	New func(Start) (agents.Agent, error)
+
+	// Prepare, if not nil, is called with the agent when pmcd has connected. pmcd.conf has
+	// "notready" for the program: pmcd sends requests when Prepare has returned, which may
+	// take long (PM_ERR_PMDAREADY).
+	Prepare func(context.Context, agents.Agent)
 }
 
 // A Start has the arguments of Program.New.

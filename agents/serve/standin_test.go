@@ -122,3 +122,19 @@ func TestUserOption(t *testing.T) {
 		t.Errorf("got %v, %q", err, units)
 	}
 }
+
+// A program's options take the place of standard ones with the same letter, and -u can be the
+// option for the user.
+func TestReplacedOptions(t *testing.T) {
+	p := program()
+	p.UserOption = 'u'
+	debug := false
+	p.Options = append(p.Options, Option{Short: 'D', Long: "debug", Text: "debug", Set: func(string) error { debug = true; return nil }})
+	s, err := p.settings([]string{"-D", "-u", "nobody", "-l", "x"})
+	if err != nil || s.user != "nobody" || s.transport != 0 || !debug || s.log != "x" {
+		t.Errorf("got %v, %+v, debug %v", err, s, debug)
+	}
+	if _, err := p.settings([]string{"--debug", "--unix", "x"}); err == nil {
+		t.Error("--unix exists without a letter")
+	}
+}

@@ -32,6 +32,10 @@ type Server struct {
 	Log      *slog.Logger // of PDUs from pmcd that are bad or ignored; nil means no log
 	MaxReply int          // how long a reply may be, in bytes; 0 is transport.DefaultMaxReply
 
+	// Prepare, if not nil, is called after the version exchange. When it has returned, pmcd is
+	// told that the agent is ready (PM_ERR_PMDAREADY).
+	Prepare func(context.Context)
+
 	conn         io.Writer
 	attrSetter   agents.AttrSetter
 	contextEnder agents.ContextEnder
@@ -134,15 +138,23 @@ func (s *Server) sendCreds() error {
 	return err
 }
 
-// handleCreds checks pmcd's CREDS.
-func (s *Server) handleCreds(_ context.Context, b []byte) error {
+// handleCreds checks pmcd's CREDS, and prepares the agent.
+func (s *Server) handleCreds(ctx context.Context, b []byte) error {
 	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
 		return fmt.Errorf("version exchange: %v PDU in place of CREDS", t)
 	}
 	if _, err := pdu.ParseInto(b, new(pdu.Creds)); err != nil {
 		return fmt.Errorf("version exchange: %w", err)
 	}
-	return nil
+	if s.Prepare == nil {
+		return nil
+	}
+	s.Prepare(ctx)
+	ready, err := pdu.Append(nil, 0, &pdu.Error{Code: pdu.ErrnoReady})
+	if err == nil {
+		_, err = s.conn.Write(ready)
+	}
+	return err
 }
 
 // handle handles the PDU b. After an error the stream cannot be used any more.

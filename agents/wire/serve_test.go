@@ -184,6 +184,40 @@ func TestServerKeepsProfile(t *testing.T) {
 
 // The CREDS have the agent's process id and the features that it wants (CVERSION,
 // libpcp.h).
+// A server that prepares its agent reports after that that it is ready: pmcd waits for it.
+func TestServerPrepare(t *testing.T) {
+	prepared := false
+	conn := &scriptedConn{in: bytes.NewReader(encode(t, credsPDU(), &pdu.DescReq{PMID: 1}))}
+	s := wire.Server{Agent: oneMetricAgent{}, Prepare: func(context.Context) {
+		prepared = true
+		if n := conn.out.Len(); n != len(encode(t, credsPDU())) {
+			t.Errorf("%d bytes before the agent is prepared", n)
+		}
+	}}
+	if err := s.Serve(t.Context(), conn); err != nil || !prepared {
+		t.Fatal(err, prepared)
+	}
+	var types []pdu.Type
+	r := pdu.NewReader(&conn.out, 0)
+	for {
+		b, err := r.Next()
+		if err != nil {
+			break
+		}
+		_, m, err := pdu.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		types = append(types, m.Type())
+		if e, ok := m.(*pdu.Error); ok && len(types) == 2 && e.Code != pdu.ErrnoReady {
+			t.Errorf("the second PDU is %v", e.Code)
+		}
+	}
+	if len(types) != 3 || types[1] != pdu.TypeError {
+		t.Errorf("PDUs %v, want CREDS, ERROR and a reply", types)
+	}
+}
+
 func TestServerGreeting(t *testing.T) {
 	for _, tt := range []struct {
 		name string
