@@ -55,7 +55,7 @@ logfile:
 logtext:
 mmv: ./internal/mmvformat pdu
 pmda: agents pdu
-pmda/cache: pdu pmcdconf/pcpconf
+pmda/cache: ./internal/savefile pdu pmcdconf/pcpconf
 pmda/event: pdu
 pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
 serve: ./logfile ./logtext ./serve/getopt ./wire
@@ -67,6 +67,7 @@ trace: ./internal/tracepdu
 fairqueue:
 internal/mmvformat: pmcdconf/pcpconf
 internal/responder: agents pdu
+internal/savefile:
 internal/tracepdu:
 rawio:
 transport: ./fairqueue ./internal/responder agents pdu
@@ -101,6 +102,7 @@ linux: ./internal/inroot ./internal/metrics ./internal/sysfile
 mmv: agents agents/internal/mmvformat agents/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
+openmetrics: agents agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
 pmcd: agents agents/pmda pdu pmcdconf/regular
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
   pdu pmcdconf/regular

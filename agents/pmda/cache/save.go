@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/internal/savefile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -84,7 +83,7 @@ func (c *Cache) Write() (int, error) {
 			return 0, err
 		}
 	}
-	if err := replace(path, text); err != nil {
+	if err := savefile.Replace(path, text); err != nil {
 		return 0, err
 	}
 	c.damaged = false
@@ -145,58 +144,5 @@ func (c *Cache) keepDamaged(path string) error {
 	if err != nil {
 		return err
 	}
-	return replace(aside, text)
-}
-
-// replace replaces a file by a new one with the same owner and mode. Otherwise an
-// agent that runs as root once would make the file unusable for one that does not.
-func replace(path string, text []byte) (err error) {
-	dir, name := filepath.Dir(path), filepath.Base(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+name+".*")
-	if err != nil {
-		return withPath(err, path)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = withPath(err, path)
-		}
-	}()
-	mode := os.FileMode(0o644)
-	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() {
-		mode = old.Mode().Perm()
-		if st, ok := old.Sys().(*syscall.Stat_t); ok {
-			f.Chown(int(st.Uid), int(st.Gid)) // only root may; otherwise the new file has our user
-		}
-	}
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	// Without this, the rename may reach the disk before the contents.
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// withPath replaces the name of the temporary file in err by path. The text of an
-// error that persists is then the same each time, so callers can log it once.
-func withPath(err error, path string) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: p.Op, Path: path, Err: p.Err}
-	}
-	if l, ok := errors.AsType[*os.LinkError](err); ok {
-		return &fs.PathError{Op: l.Op, Path: path, Err: l.Err}
-	}
-	return err
+	return savefile.Replace(aside, text)
 }

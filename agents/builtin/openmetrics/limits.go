@@ -1,0 +1,34 @@
+package openmetrics
+
+import (
+	"errors"
+	"time"
+)
+
+// Limits of what a source can cost. A page that exceeds one has no values, and the status and the
+// log say which it is.
+const (
+	maxPage   = 64 << 20 // bytes of a page, after decompression
+	maxLine   = 64 << 10 // bytes of a line
+	maxSeries = 250_000  // samples of a page
+	maxLabels = 128      // of a series
+
+	maxSources  = 0xfff // the highest cluster
+	maxItems    = 1024  // metrics of a source
+	maxReads    = 100   // sources that are read at the same time
+	maxInstance = 1 << 20
+
+	// maxSavedNames is how many instances the metrics of a source may have had since they were
+	// first seen. Further ones have no values.
+	maxSavedNames = 1_000_000
+)
+
+// emptyRetry is how long after a read a source without metrics is read again for its names.
+const emptyRetry = 10 * time.Second
+
+var (
+	errPageTooLong   = errors.New("the page is longer than 64 MiB")
+	errLineTooLong   = errors.New("a line is longer than 64 KiB")
+	errTooManySeries = errors.New("the page has more than 250,000 samples")
+	errTooManyLabels = errors.New("a series has more than 128 labels")
+)

@@ -1,0 +1,393 @@
+// Package openmetrics is the agent for pages of metrics in the formats of Prometheus and OpenMetrics,
+// which exporters serve over HTTP. It does what PCP's pmdaopenmetrics(1), a Python program, does, with
+// the same names, PMIDs, instances, labels and texts. Each file in a directory is a source: a *.url
+// file with a URL, or a script that prints a page.
+//
+// # Numbers
+//
+// A source is a cluster, a metric of it an item. Its series are instances, which have names made of
+// their labels. All are numbered in the order in which they are first seen, and the numbers are saved
+// in the files that PCP's agent reads and writes, so that either can take the place of the other.
+// See table.go and pickle.go.
+//
+// # Reads
+//
+// A fetch reads the sources of the metrics that it names, at the same time, and nothing is kept for
+// the next one. A read has a time limit. If a source did not reply in time, the next requests start a
+// read, but do not wait for it longer than for their other sources: so a source that hangs costs
+// others nothing. When a read succeeds, requests wait for the source again.
+//
+// # Pages are hostile input
+//
+// What a page may cost is limited: see limits.go. A page of an exporter that fails has no values, and
+// no effect on numbers.
+//
+// Comments that start with "C differs" say what PCP's agent does otherwise.
+package openmetrics
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Domain is the number of openmetrics in PCP's list (stdpmid).
+const Domain = 144
+
+// Options configure an agent. The zero value is that of PCP.
+type Options struct {
+	Root      string        // of the names of metrics; "" is openmetrics
+	Dir       string        // of sources; "" is config.d. It is relative to $PCP_PMDAS_DIR/Root
+	Timeout   time.Duration // of a read; 0 is 2 seconds
+	NoSort    bool          // number new sources in the order of the directory
+	NoScripts bool          // ignore scripts
+	Debug     bool          // openmetrics.control.debug
+	Log       *slog.Logger  // nil is slog.Default
+}
+
+// Open returns an agent. [Prepare] reads its sources for the first time.
+func Open(domain int, o Options) (agents.Agent, error) { return open(domain, o), nil }
+
+func open(domain int, o Options) *agent {
+	root := cmp.Or(o.Root, "openmetrics")
+	dir := cmp.Or(o.Dir, "config.d")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(cmp.Or(os.Getenv("PCP_PMDAS_DIR"), "/var/lib/pcp/pmdas"), root, dir)
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	a := &agent{
+		domain: domain, root: root, dir: filepath.Clean(dir), log: log, debug: o.Debug,
+		noSort: o.NoSort, noScripts: o.NoScripts,
+		timeout:   cmp.Or(o.Timeout, 2*time.Second),
+		saved:     filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "config", "pmda"),
+		client:    newClient(),
+		slots:     make(chan struct{}, maxReads),
+		byCluster: make(map[int]*source),
+		complain:  make(map[string]bool),
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	a.clusters = newTable(a.saved, domain, 0, maxSources+1)
+	a.addControl()
+	return a
+}
+
+// An agent implements [agents.Agent] and the optional interfaces.
+type agent struct {
+	domain    int
+	root      string
+	dir       string // of sources
+	saved     string // directory of saved numbers
+	timeout   time.Duration
+	noSort    bool
+	noScripts bool
+	debug     bool
+	log       *slog.Logger
+	client    *http.Client
+
+	ctx    context.Context // of reads
+	cancel context.CancelFunc
+	slots  chan struct{} // of reads at the same time
+
+	clusters  *table // numbers of sources
+	sources   []*source
+	byCluster map[int]*source
+	names     tree
+	changed   bool // the next fetch tells clients that names have changed
+	scanned   time.Time
+	complain  map[string]bool // what has been logged about files of dir
+}
+
+var (
+	_ agents.Instancer = (*agent)(nil)
+	_ agents.Texter    = (*agent)(nil)
+	_ agents.Storer    = (*agent)(nil)
+	_ agents.Namer     = (*agent)(nil)
+	_ agents.Labeler   = (*agent)(nil)
+)
+
+// Close implements io.Closer. It ends all reads, and scripts.
+func (a *agent) Close() error {
+	a.cancel()
+	var wait sync.WaitGroup
+	for _, s := range a.sources {
+		s.mu.Lock()
+		r := s.running
+		s.mu.Unlock()
+		if r != nil && s.script { // others hold nothing but memory
+			wait.Go(func() { <-r.done })
+		}
+	}
+	wait.Wait()
+	a.client.CloseIdleConnections()
+	return nil
+}
+
+// Prepare reads all sources of an agent that [Open] has returned, so that their metrics have names.
+// That may take ten times as long as another read.
+func Prepare(ctx context.Context, ag agents.Agent) {
+	a := ag.(*agent)
+	a.scan()
+	a.wait(ctx, a.sources, 10*a.timeout)
+}
+
+// wait reads sources, and waits until that is done or limit has passed.
+func (a *agent) wait(ctx context.Context, sources []*source, limit time.Duration) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	type started struct {
+		r    *reading
+		hung bool
+	}
+	var list []started
+	for _, s := range sources {
+		hung := s.isHung()
+		list = append(list, started{s.start(a.ctx, a.slots, limit), hung})
+	}
+	for _, l := range list {
+		if l.hung {
+			continue // there is no wait for it
+		}
+		select {
+		case <-l.r.done:
+		case <-t.C:
+			t.Reset(0)
+		case <-ctx.Done():
+		}
+	}
+	for _, s := range sources {
+		a.adopt(s)
+	}
+}
+
+// adopt gives names to the metrics that a read has found.
+func (a *agent) adopt(s *source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.fresh {
+		if err := a.names.add(m.name, a.pmid(s, m)); err != nil {
+			a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", m.sample, "error", err)
+			continue
+		}
+		m.named = true
+		a.changed = true
+	}
+	s.fresh = nil
+}
+
+func (a *agent) pmid(s *source, m *metric) pdu.PMID { return pdu.NewPMID(a.domain, s.cluster, m.item) }
+
+// metric returns the metric with a PMID and its source, which is locked. The error is PM_ERR_PMID.
+func (a *agent) metric(id pdu.PMID) (*source, *metric, error) {
+	s := a.byCluster[id.Cluster()]
+	if s == nil || id.Domain() != a.domain {
+		return nil, nil, pdu.ErrnoPMID
+	}
+	s.mu.Lock()
+	if n := id.Item(); n < len(s.byItem) && s.byItem[n] != nil && s.byItem[n].named {
+		return s, s.byItem[n], nil
+	}
+	s.mu.Unlock()
+	return nil, nil, pdu.ErrnoPMID
+}
+
+// lookUp looks for new sources, and reads those at, above or below name that have no metrics.
+func (a *agent) lookUp(ctx context.Context, name string) {
+	a.scan()
+	var list []*source
+	for _, s := range a.sources {
+		if (s.tried.IsZero() || time.Since(s.tried) > emptyRetry) && related(name, s.prefix) && s.isEmpty() {
+			list = append(list, s)
+		}
+	}
+	a.wait(ctx, list, a.timeout)
+}
+
+// related reports whether one of two names is the other or below it. "" is above all.
+func related(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == "" || a == b || strings.HasPrefix(b, a) && b[len(a)] == '.'
+}
+
+func (s *source) isHung() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hung
+}
+
+func (s *source) isEmpty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byItem) == 0
+}
+
+// Desc implements [agents.Agent].
+func (a *agent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if c := a.control(id); c != nil {
+		return c.desc(a, id), nil
+	}
+	s, m, err := a.metric(id)
+	if err != nil {
+		return pdu.Desc{}, err
+	}
+	defer s.mu.Unlock()
+	d := pdu.Desc{PMID: id, ValueType: m.typ, InDom: pdu.NoInDom, Sem: m.sem, Units: m.units}
+	if m.insts != nil {
+		d.InDom = pdu.NewInDom(a.domain, instSerial(s.cluster, m.item))
+	}
+	return d, nil
+}
+
+// Text implements [agents.Texter].
+func (a *agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneLine bool) (string, error) {
+	if c := a.control(id); c != nil {
+		return c.help(a, oneLine), nil
+	}
+	s, m, err := a.metric(id)
+	if err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if oneLine {
+		return m.oneLine, nil
+	}
+	return m.text, nil
+}
+
+// InDomText implements [agents.Texter].
+func (a *agent) InDomText(context.Context, agents.Origin, pdu.InDom, bool) (string, error) {
+	return "", pdu.ErrnoText
+}
+
+// PMID implements [agents.Namer].
+func (a *agent) PMID(ctx context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
+	n := a.names.nodes[name]
+	if n == nil {
+		a.lookUp(ctx, name)
+		n = a.names.nodes[name]
+	}
+	if n == nil || n.id == pdu.NoPMID {
+		return pdu.NoPMID, pdu.ErrnoName
+	}
+	return n.id, nil
+}
+
+// Names implements [agents.Namer].
+func (a *agent) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string, error) {
+	if c := a.control(id); c != nil {
+		return []string{c.fullName(a)}, nil
+	}
+	s, m, err := a.metric(id)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return []string{m.name}, nil
+}
+
+// Children implements [agents.Namer].
+func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
+	a.lookUp(ctx, name)
+	n := a.names.nodes[name]
+	if n == nil {
+		return nil, pdu.ErrnoName
+	}
+	list := make([]pdu.Child, 0, len(n.children))
+	for _, c := range slices.Backward(n.children) {
+		list = append(list, pdu.Child{Name: c, Leaf: a.names.nodes[name+"."+c].id != pdu.NoPMID})
+	}
+	return list, nil
+}
+
+// Traverse implements [agents.Namer].
+func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]string, error) {
+	a.lookUp(ctx, name)
+	if a.names.nodes[name] == nil {
+		return nil, pdu.ErrnoName
+	}
+	return a.names.leaves(nil, name), nil
+}
+
+// Instances implements [agents.Instancer]. They are all that have ever been: their numbers never
+// change. The instance domains below 4096 are the tables of names: of sources, and of metrics.
+func (a *agent) Instances(ctx context.Context, _ agents.Origin, id pdu.InDom) ([]pdu.Inst, error) {
+	t, unlock := a.table(id)
+	if t == nil {
+		return nil, pdu.ErrnoInDom
+	}
+	defer unlock()
+	list := make([]pdu.Inst, t.saved)
+	for i := range list {
+		if i%1024 == 0 {
+			if err := agents.Checkpoint(ctx); err != nil {
+				return nil, err
+			}
+		}
+		list[i] = pdu.Inst{ID: int32(i), Name: t.instName(i)}
+	}
+	return list, nil
+}
+
+// InstName implements [agents.InstNamer].
+func (a *agent) InstName(_ context.Context, _ agents.Origin, id pdu.InDom, inst int32) (string, error) {
+	t, unlock := a.table(id)
+	if t == nil {
+		return "", pdu.ErrnoInDom
+	}
+	defer unlock()
+	if inst < 0 || int(inst) >= t.saved {
+		return "", pdu.ErrnoInst
+	}
+	return t.instName(int(inst)), nil
+}
+
+// table returns the table of an instance domain, and a function that unlocks its source; nil if there
+// is none.
+func (a *agent) table(id pdu.InDom) (t *table, unlock func()) {
+	n := id.Serial()
+	switch {
+	case id.Domain() != a.domain:
+	case n == 0:
+		return a.clusters, func() {}
+	case n <= maxSources:
+		if s := a.byCluster[n]; s != nil {
+			s.mu.Lock()
+			return s.items, s.mu.Unlock
+		}
+	default:
+		n -= maxSources + 1
+		s, m, err := a.metric(pdu.NewPMID(a.domain, n/maxItems, n%maxItems))
+		if err != nil {
+			break
+		}
+		if m.insts != nil {
+			return m.insts, s.mu.Unlock
+		}
+		s.mu.Unlock()
+	}
+	return nil, nil
+}
+
+// complainOnce logs a message about a file of the configuration.
+func (a *agent) complainOnce(path, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if len(a.complain) < 1000 && !a.complain[path+text] {
+		a.complain[path+text] = true
+		a.log.Warn("{path} is ignored: {error}", "path", path, "error", text)
+	}
+}

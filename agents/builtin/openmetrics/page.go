@@ -1,0 +1,273 @@
+package openmetrics
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A series is what a series of a page was found to be, so that its labels are not parsed in the
+// next page. A metric of nil is left out by a filter, or has no number.
+type series struct {
+	m    *metric
+	inst int32  // or pdu.NoInst
+	key  string // the part of the sample that names the series
+}
+
+// A page is a page that is being read. It puts the values into the metrics of the source as they
+// come; source.commit makes them valid.
+type page struct {
+	src     *source
+	file    *urlFile // nil for a script
+	block   block
+	samples bool // the last line was a sample
+	latin1  bool
+
+	lines, count int
+	parseTime    time.Duration
+	unnumbered   int   // samples without a value because names have no number
+	numberErr    error // why
+	bad          error // the line at which the page ended
+}
+
+// read reads the page. A line that is no sample ends it: what precedes that line counts. An error
+// means that there are no values.
+func (p *page) read(r io.Reader) error {
+	in := bufio.NewReaderSize(&limitedReader{r: r, left: maxPage}, maxLine)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == bufio.ErrBufferFull:
+			return errLineTooLong
+		case err != nil && err != io.EOF:
+			return err
+		}
+		start := time.Now()
+		perr := p.line(bytes.TrimSpace(line))
+		p.parseTime += time.Since(start)
+		if perr != nil {
+			return perr
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+// A limitedReader is an io.LimitedReader with an error of its own.
+type limitedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limitedReader) Read(b []byte) (int, error) {
+	n, err := l.r.Read(b)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errPageTooLong
+	}
+	return n, err
+}
+
+// line handles a line without blanks around it.
+func (p *page) line(line []byte) error {
+	p.lines++
+	if len(line) == 0 || p.bad != nil { // the rest is read, so that the connection can be used again
+		return nil
+	}
+	if !p.latin1 && !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+	} else if p.latin1 {
+		line = fromLatin1(line)
+	}
+	if line[0] == '#' {
+		p.comment(string(line))
+		return nil
+	}
+	p.samples = true
+	if p.count++; p.count > maxSeries {
+		return errTooManySeries
+	}
+	key, value, err := splitSample(line)
+	if err == nil {
+		p.src.mu.Lock()
+		err = p.sample(key, value)
+		p.src.mu.Unlock()
+	}
+	if err != nil {
+		p.bad = fmt.Errorf("line %d: %w", p.lines, err)
+	}
+	return nil
+}
+
+func fromLatin1(line []byte) []byte {
+	for _, c := range line {
+		if c >= utf8.RuneSelf {
+			r := make([]rune, len(line))
+			for i, c := range line {
+				r[i] = rune(c)
+			}
+			return []byte(string(r))
+		}
+	}
+	return line
+}
+
+// comment handles a comment. The first one after samples begins a block.
+func (p *page) comment(line string) {
+	if p.samples {
+		p.block, p.samples = block{}, false
+	}
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		return
+	}
+	text := ""
+	if len(words) > 3 {
+		text = strings.Join(words[3:], " ")
+	}
+	switch words[1] {
+	case "HELP":
+		p.block.help = text
+	case "TYPE":
+		p.block.typ = text
+	case "PCP":
+		p.block.pcp = words[1:]
+	case "PCP5": // the PMID is left out
+		p.block.pcp = words[1:min(3, len(words))]
+		if len(words) > 4 {
+			p.block.pcp = append(p.block.pcp[:2:2], words[4:]...)
+		}
+	}
+}
+
+// sample stores a value. The source is locked.
+func (p *page) sample(key, value []byte) error {
+	s := p.src
+	s.seq++
+	ser, ok := s.series[string(key)]
+	if !ok {
+		var err error
+		if ser, err = p.find(string(key)); err != nil {
+			if _, ok := errors.AsType[*numberError](err); !ok {
+				return err
+			}
+			p.unnumbered++
+			p.numberErr = err
+			return nil // not remembered: the reason may not be there in the next page
+		}
+		s.series[ser.key] = ser
+	}
+	if ser.m != nil {
+		ser.m.set(max(0, int(ser.inst)), s.seq, ser.key, value)
+	}
+	return nil
+}
+
+// find returns the metric and the instance of a series, which it makes if they are new.
+func (p *page) find(key string) (series, error) {
+	s := p.src
+	name, labels, err := parseSeries(key)
+	if err != nil {
+		return series{}, err
+	}
+	included, optional, naming := p.filterLabels(labels)
+	m := s.metrics[name]
+	if m == nil {
+		if p.file.action(name, false) != "INCLUDE" {
+			return series{key: key}, nil
+		}
+		if m, err = p.newMetric(name, included, optional); err != nil {
+			return series{}, err
+		}
+	}
+	if m.insts == nil {
+		return series{m, pdu.NoInst, key}, nil
+	}
+	if len(included) == 0 {
+		return series{}, fmt.Errorf("%s has no labels, and had some before", name)
+	}
+	inst, prefix := m.instName(naming)
+	if !m.insts.prefix && prefix {
+		m.insts.prefix = true
+	}
+	if s.names >= maxSavedNames {
+		return series{}, errFull
+	}
+	n, isNew, err := m.insts.number(inst)
+	if err != nil {
+		return series{}, err
+	}
+	if isNew {
+		s.names++
+		s.dirty[m.insts] = true
+	}
+	return series{m, n, key}, nil
+}
+
+// filterLabels returns the labels that are included, those of them that are optional, and the
+// others, which name instances.
+func (p *page) filterLabels(labels []label) (included, optional, naming []label) {
+	for _, l := range labels {
+		switch p.file.action(l.name, true) {
+		case "INCLUDE":
+			naming = append(naming, l)
+		case "OPTIONAL":
+			optional = append(optional, l)
+		default:
+			continue
+		}
+		included = append(included, l)
+	}
+	return included, optional, naming
+}
+
+// newMetric makes a metric. Its name and number are not known to clients before commit.
+func (p *page) newMetric(name string, included, optional []label) (*metric, error) {
+	s := p.src
+	if !validName(name) {
+		return nil, fmt.Errorf("%.80q: %w", name, errName)
+	}
+	item, isNew, err := s.items.number(name)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		s.dirty[s.items] = true
+	}
+	meta := p.file.metadataOf(name)
+	m, err := newMetric(s.prefix, name, &p.block, meta, included)
+	if err != nil {
+		if _, ok := errors.AsType[unitsError](err); !ok {
+			return nil, err
+		}
+		s.log.Warn("{source}: metric {metric} has no units: {error}", "source", s.path, "metric", name, "error", err)
+	}
+	m.item, m.optional = int(item), optional
+	if len(included) > 0 && !singular(&p.block, meta) {
+		m.insts = newTable(s.dir, s.domain, instSerial(s.cluster, m.item), maxInstance)
+		s.names += len(m.insts.names)
+	}
+	s.metrics[name] = m
+	s.pending = append(s.pending, m)
+	return m, nil
+}
+
+// instSerial returns the serial number of the instance domain of a metric.
+func instSerial(cluster, item int) int { return (maxSources + 1) + cluster*maxItems + item }
+
+// parseFloat parses a number as Python's float does, which knows no hexadecimal numbers.
+func parseFloat(s string) (uint64, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(s, "xX_") {
+		return 0, false
+	}
+	return floatBits(f), true
+}

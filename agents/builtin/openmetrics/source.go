@@ -1,0 +1,261 @@
+package openmetrics
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
+)
+
+// A source is a file of the configuration: a *.url file, or a script. It is read by a goroutine of
+// its own, of which there is one at a time: a source that does not reply holds up only those who
+// wait for it.
+type source struct {
+	name    string // the part of the names of its metrics: "host.job"
+	prefix  string // root of the names, and name
+	path    string
+	script  bool
+	cluster int
+	domain  int
+	dir     string // of saved numbers
+	log     *slog.Logger
+	read    func(context.Context, *page) (statusCode int, err error)
+
+	tried time.Time // when the last read began; the agent's goroutine has it
+
+	// mu guards the following, which a read changes line by line.
+	mu      sync.Mutex
+	running *reading // the read in progress, or nil
+	hung    bool     // the last read took all of its time
+	file    *urlFile
+	seen    fileState // of path when file was parsed
+
+	items   *table             // numbers of metrics
+	metrics map[string]*metric // by the name in the page
+	byItem  []*metric          // those that clients may know; nil if a number has no metric
+	pending []*metric          // those that they may not know yet
+	fresh   []*metric          // those that are new in byItem, for the tree of names
+	series  map[string]series
+	names   int // saved names of instances
+	dirty   map[*table]bool
+
+	// Samples are numbered. A value is valid if its number is more than base, which is that of the
+	// last sample before the page.
+	seq, base uint64
+	valid     bool // a whole page has been read
+	stats     stats
+	lastError string
+}
+
+// stats are what the control metrics say about a source.
+type stats struct {
+	calls           uint64
+	fetched, parsed time.Duration // how long that took
+	status          string
+	code            int32 // of HTTP
+}
+
+// A reading is a read in progress.
+type reading struct{ done chan struct{} }
+
+func newSource(a *agent, name, path string, script bool, cluster int) *source {
+	s := &source{
+		name: name, prefix: a.root + "." + name, path: path, script: script, cluster: cluster,
+		domain: a.domain, dir: a.saved, log: a.log,
+		items:   newTable(a.saved, a.domain, cluster, maxItems),
+		metrics: make(map[string]*metric),
+		series:  make(map[string]series),
+		dirty:   make(map[*table]bool),
+		stats:   stats{status: "unknown"},
+	}
+	s.read = a.readURL
+	if script {
+		s.read = a.readScript
+	}
+	return s
+}
+
+// start starts a read, unless one is in progress: a request that arrives during a read shares it.
+func (s *source) start(ctx context.Context, slots chan struct{}, limit time.Duration) *reading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		return s.running
+	}
+	r := &reading{done: make(chan struct{})}
+	s.running = r
+	s.tried = time.Now()
+	s.stats.calls++
+	s.base, s.valid = s.seq, false
+	s.items.recheck()
+	for _, m := range s.metrics {
+		if m.insts != nil {
+			m.insts.recheck()
+		}
+	}
+	go func() {
+		defer close(r.done)
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+		}
+		s.readPage(ctx)
+	}()
+	return r
+}
+
+// readPage reads the source once.
+func (s *source) readPage(ctx context.Context) {
+	begin := time.Now()
+	p := &page{src: s}
+	err := s.parseFile()
+	code := 0
+	if err == nil {
+		p.file = s.file
+		code, err = s.read(ctx, p)
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no complete reply after %.3g seconds", time.Since(begin).Seconds())
+	}
+	total := time.Since(begin)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.commit()
+	} else {
+		s.drop()
+	}
+	s.running, s.hung = nil, ctx.Err() != nil
+	s.stats.code = int32(code)
+	s.stats.parsed += p.parseTime
+	if err == nil {
+		s.stats.fetched += total - p.parseTime
+	}
+	s.valid = err == nil
+	s.report(p, err)
+	if len(s.series) > 2*p.count+1000 { // series that were, and are not any more
+		clear(s.series)
+	}
+}
+
+// report sets the status, and logs it if it is new.
+func (s *source) report(p *page, err error) {
+	kind := "URL"
+	if s.script {
+		kind = "script"
+	}
+	text := ""
+	switch {
+	case err != nil:
+		text = fmt.Sprintf("failed to read %s %s: %v", kind, s.path, err)
+	case p.bad != nil:
+		text = fmt.Sprintf("%s %s: the rest of the page is left out: %v", kind, s.path, p.bad)
+	case p.unnumbered > 0:
+		text = fmt.Sprintf("%s %s: %d samples are left out: %v", kind, s.path, p.unnumbered, p.numberErr)
+	}
+	s.stats.status = text
+	if text == "" {
+		s.stats.status = "success"
+	}
+	switch {
+	case text == s.lastError:
+	case text == "":
+		s.log.Info("source {source} is read without errors again", "source", s.name)
+	default:
+		s.log.Warn("source {source}: {error}", "source", s.name, "error", text)
+	}
+	s.lastError = text
+}
+
+// parseFile parses a *.url file, unless it has not changed.
+func (s *source) parseFile() error {
+	st, err := os.Stat(s.path)
+	if err != nil {
+		return err
+	}
+	if s.script {
+		if st.Mode()&0o100 == 0 {
+			return errors.New("the script is not executable")
+		}
+		return nil
+	}
+	if state := stateOf(st); s.file == nil || state != s.seen {
+		text, err := regular.ReadFile(s.path, maxURLFile)
+		if err != nil {
+			return err
+		}
+		f, err := parseURLFile(string(text))
+		if err != nil {
+			return err
+		}
+		for _, line := range f.ignored {
+			s.log.Warn("{path}: the line {line:q} is ignored", "path", s.path, "line", line)
+		}
+		s.mu.Lock()
+		s.file, s.seen = f, state
+		clear(s.series) // other filters
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// commit saves new numbers, and then makes what has them known to clients. mu is held.
+func (s *source) commit() error {
+	var first error
+	for t := range s.dirty {
+		if err := t.save(&s.mu); err != nil {
+			first = cmp.Or(first, fmt.Errorf("new numbers cannot be saved, and are not used: %w", err))
+			continue
+		}
+		delete(s.dirty, t)
+	}
+	var wait []*metric
+	for _, m := range s.pending {
+		if m.item >= s.items.saved {
+			wait = append(wait, m)
+			continue
+		}
+		if n := m.item + 1 - len(s.byItem); n > 0 {
+			s.byItem = append(s.byItem, make([]*metric, n)...)
+		}
+		s.byItem[m.item] = m
+		s.fresh = append(s.fresh, m)
+	}
+	s.pending = wait
+	return first
+}
+
+// drop forgets what is new since the last commit: the page has no values. mu is held.
+func (s *source) drop() {
+	for _, m := range s.pending {
+		delete(s.metrics, m.sample)
+		if m.insts != nil {
+			s.names -= len(m.insts.names)
+			delete(s.dirty, m.insts)
+		}
+	}
+	if len(s.pending)+len(s.dirty) > 0 {
+		clear(s.series)
+	}
+	s.pending = nil
+	for t := range s.dirty {
+		if t != s.items {
+			s.names -= len(t.names) - t.saved
+		}
+		t.forget()
+	}
+	clear(s.dirty)
+}
+
+func floatBits(f float64) uint64 { return math.Float64bits(f) }

@@ -1,0 +1,149 @@
+package openmetrics
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/savefile"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
+)
+
+// Limits of what is saved. Names are never forgotten, as numbers must not change, and names of
+// containers come without end.
+const (
+	maxSavedFile = 64 << 20 // bytes
+	maxNames     = 1 << 20  // in a file
+)
+
+// A numberError says why a name has no number.
+type numberError struct{ text string }
+
+func (e *numberError) Error() string { return e.text }
+
+var errFull = &numberError{"too many names have been saved"}
+
+// A table numbers names: a name's number is its position in the list, for ever. The list is in a
+// file, which is written before clients get a new number.
+type table struct {
+	path   string
+	max    int // names
+	names  []string
+	prefix bool // names of instances begin with their number
+	saved  int  // the first names that are in the file; clients may know their numbers
+
+	index map[string]int32 // of names; nil until it is needed
+	bytes int              // about how long the file is
+
+	// If the file exists and cannot be used, it is not replaced: its numbers are in archives. No
+	// name has a number until another file is there.
+	damaged *numberError
+	seen    fileState // of the damaged file
+}
+
+// A fileState says which contents a file has.
+type fileState struct {
+	ino, size      uint64
+	changed, mtime time.Time
+}
+
+func stateOf(st fs.FileInfo) fileState {
+	s := fileState{size: uint64(st.Size()), mtime: st.ModTime()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		s.ino, s.changed = sys.Ino, time.Unix(sys.Ctim.Unix())
+	}
+	return s
+}
+
+// newTable returns the table of a file.
+func newTable(dir string, domain, serial, limit int) *table {
+	t := &table{path: filepath.Join(dir, fmt.Sprintf("%d.%d.py", domain, serial)), max: min(limit, maxNames)}
+	t.load()
+	return t
+}
+
+func (t *table) load() {
+	st, err := os.Stat(t.path)
+	if err == nil {
+		t.seen = stateOf(st)
+	}
+	b, err := regular.ReadFile(t.path, maxSavedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.damaged = nil
+		return
+	}
+	if err == nil {
+		t.names, t.prefix, err = parsePickle(b, t.max)
+	}
+	if err != nil {
+		t.damaged = &numberError{fmt.Sprintf("%s cannot be used, and is left as it is: %v", t.path, err)}
+		return
+	}
+	t.saved, t.bytes, t.damaged, t.index = len(t.names), len(b), nil, nil
+}
+
+// recheck looks whether a damaged file has been replaced.
+func (t *table) recheck() {
+	if t.damaged == nil {
+		return
+	}
+	if st, err := os.Stat(t.path); err != nil || stateOf(st) != t.seen {
+		t.load()
+	}
+}
+
+// number returns the number of a name, which may be new.
+func (t *table) number(name string) (n int32, isNew bool, err error) {
+	if t.damaged != nil {
+		return 0, false, t.damaged
+	}
+	if t.index == nil {
+		t.index = make(map[string]int32, len(t.names))
+		for i, s := range t.names {
+			t.index[s] = int32(i) // of several, the last counts, as in PCP's agent
+		}
+	}
+	if n, ok := t.index[name]; ok {
+		return n, false, nil
+	}
+	if len(t.names) >= t.max || t.bytes+4*len(name) > maxSavedFile {
+		return 0, false, errFull
+	}
+	n = int32(len(t.names))
+	t.names = append(t.names, name)
+	t.index[name] = n
+	t.bytes += 4*len(name) + 16 // at most
+	return n, true, nil
+}
+
+// forget removes the names that are not in the file.
+func (t *table) forget() {
+	clear(t.names[t.saved:])
+	t.names, t.index = t.names[:t.saved], nil
+}
+
+// save writes the names to the file, without mu of the source: that may take long, and nothing
+// else changes the names during a read.
+func (t *table) save(mu sync.Locker) error {
+	text, n := appendPickle(nil, t.names, t.prefix), len(t.names)
+	mu.Unlock()
+	err := savefile.Replace(t.path, text)
+	mu.Lock()
+	if err == nil {
+		t.saved, t.bytes, t.index = n, len(text), nil
+	}
+	return err
+}
+
+// instName returns the name that clients get for number n.
+func (t *table) instName(n int) string {
+	if t.prefix {
+		return fmt.Sprintf("%d %s", n, t.names[n])
+	}
+	return t.names[n]
+}
