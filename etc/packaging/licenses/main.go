@@ -52,6 +52,7 @@ Upstream-Name: pmcd
 Source: https://github.com/gopcp/pmcd
 Comment: The programs contain the runtime and parts of the standard library of Go,
  Copyright 2009 The Go Authors, with the licence of vendor/golang.org/x/sys.
+ On Debian systems, Apache-2.0 is also in /usr/share/common-licenses/Apache-2.0.
 
 Files: *
 Copyright: 2026 The pmcd authors
