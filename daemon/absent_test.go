@@ -45,7 +45,7 @@ func TestAbsentAddress(t *testing.T) {
 		if got := c.values(id(240, 1)); got != "240.0.1=240" {
 			t.Errorf("%s: fetch: %s", a, got)
 		}
-		s, _ := r.sessions.Client(0)
+		s, _ := r.sessions.Clients.Info(0)
 		if s.Address != a || s.Denied != 0 {
 			t.Errorf("client at %s, %v denied; want %s and nothing", s.Address, s.Denied, a)
 		}

@@ -234,7 +234,7 @@ func TestIdleAreRefused(t *testing.T) {
 		if i%4 > 1 {
 			c.send(hello)
 			// With the new rules already, the answer to CREDS would be an error, too.
-			testutil.Eventually(t, "its CREDS are read", func() bool { info, _ := r.sessions.Client(int32(i)); return info.Version != 0 })
+			testutil.Eventually(t, "its CREDS are read", func() bool { info, _ := r.sessions.Clients.Info(int32(i)); return info.Version != 0 })
 		}
 		idle = append(idle, c)
 	}

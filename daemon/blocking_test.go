@@ -27,7 +27,7 @@ func (c *client) ask() {
 
 // exclusive returns the number of the client in blocking-read mode, or -1.
 func (r *harness) exclusive() int32 {
-	for _, info := range r.sessions.Clients() {
+	for _, info := range r.sessions.Clients.Infos() {
 		if c, _ := r.findAccepted(info.Number); c != nil && c.Exclusive() {
 			return info.Number
 		}

@@ -4,6 +4,7 @@
 //
 //	conn      accepts, greets and watches connections of clients
 //	session   reads requests, checks rights, asks agents, replies
+//	clients   the clients that are connected
 //	routes    domain -> agent, name tree; one immutable snapshot
 //	agentset  starts and supervises agents
 //	reload    loads the configuration, and again when it has changed

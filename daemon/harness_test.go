@@ -68,8 +68,7 @@ func (r *harness) connection(num int32) conn.Conn {
 // refuse refuses a client, as new access rules do.
 func (r *harness) refuse(num int32, code pdu.Errno) {
 	r.t.Helper()
-	_, s := r.accepted(num)
-	s.(interface{ Refuse(pdu.Errno) }).Refuse(code)
+	r.sessions.Clients.Client(num).Disconnect(code)
 }
 
 // accepted returns the connection and the session of a client.
@@ -84,7 +83,7 @@ func (r *harness) accepted(num int32) (conn.Conn, conn.Session) {
 
 // findAccepted is accepted for a client that may have gone: then it returns nil.
 func (r *harness) findAccepted(num int32) (conn.Conn, conn.Session) {
-	info, ok := r.sessions.Client(num)
+	info, ok := r.sessions.Clients.Info(num)
 	r.recordMu.Lock()
 	defer r.recordMu.Unlock()
 	for i, c := range r.conns {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/daemon/internal/session"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/debugopt"
@@ -76,19 +76,19 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 }
 
 func (h host) Clients(ctx context.Context, dst []pmcd.ClientInfo, p pdu.InDomProfile) ([]pmcd.ClientInfo, error) {
-	err := h.d.sessions.SomeClients(ctx, p, func(c session.Info) { dst = append(dst, clientInfo(c)) })
+	err := h.d.sessions.Clients.Some(ctx, p, func(c clients.Info) { dst = append(dst, clientInfo(c)) })
 	return dst, err
 }
 
-func (h host) ClientSeqs() []int32 { return h.d.sessions.ClientSeqs() }
+func (h host) ClientSeqs() []int32 { return h.d.sessions.Clients.Seqs() }
 
 func (h host) Client(num int32) (pmcd.ClientInfo, bool) {
-	c, ok := h.d.sessions.Client(num)
+	c, ok := h.d.sessions.Clients.Info(num)
 	return clientInfo(c), ok
 }
 
 // clientInfo returns c as the built-in agent knows it.
-func clientInfo(c session.Info) pmcd.ClientInfo {
+func clientInfo(c clients.Info) pmcd.ClientInfo {
 	return pmcd.ClientInfo{
 		Client:    c.Number,
 		Seq:       int32(c.Seq),
@@ -112,7 +112,7 @@ func (h host) Hostname(client int32) string {
 
 func (h host) Labels() string { return h.d.sessions.Labels() }
 
-func (h host) SetWhoami(client int32, text string)    { h.d.sessions.SetWhoami(client, text) }
+func (h host) SetWhoami(client int32, text string)    { h.d.sessions.Clients.SetWhoami(client, text) }
 func (h host) SetContainer(client int32, name string) { h.d.sessions.SetContainer(client, name) }
 
 func (h host) SetFenced(domain int, on bool) {

@@ -182,7 +182,7 @@ func TestPeerLoginFlood(t *testing.T) {
 	victim, _ := h.greeted("tcp")
 	victim.plain(0, "root", "root")
 	victim.served("logged in", true)
-	if info, _ := h.sessions.Client(201); info.UID != 0 {
+	if info, _ := h.sessions.Clients.Info(201); info.UID != 0 {
 		t.Errorf("%+v", info)
 	}
 	// 64 can be under way, and some processes may not have ended yet.

@@ -75,7 +75,7 @@ func TestPeerLoginIdentity(t *testing.T) {
 				if got := c.userLabels(); got != wantLabels {
 					t.Errorf("%s: labels %q, want %q", what, got, wantLabels)
 				}
-				if info, ok := h.sessions.Client(0); !ok || info.UID != wantUID {
+				if info, ok := h.sessions.Clients.Info(0); !ok || info.UID != wantUID {
 					t.Errorf("%s: uid %d in the table of clients, want %d", what, info.UID, wantUID)
 				}
 			}
@@ -120,7 +120,7 @@ func TestPeerLoginAll(t *testing.T) {
 	// What follows the last message of a login may be in the same record.
 	c.send(&pdu.Attr{Value: []byte("PLAIN\x00\x00root\x00root")}, &pdu.Attr{Code: pdu.AttrContainer, Value: []byte("bozo")}, &pdu.DescReq{PMID: id(240, 1)})
 	c.want("request", pdu.TypeDesc.String())
-	if info, _ := h.sessions.Client(0); info.Container != "bozo" || info.UID != 0 {
+	if info, _ := h.sessions.Clients.Info(0); info.Container != "bozo" || info.UID != 0 {
 		t.Errorf("the table of clients has %+v", info)
 	}
 	// Between the login and the name of the container the rights are not those of the user before.

@@ -87,7 +87,7 @@ func TestPeerLoginReplay(t *testing.T) {
 				}
 			}
 			c.served("logged in", true)
-			if info, ok := h.sessions.Client(1); ok && info.UID != 0 {
+			if info, ok := h.sessions.Clients.Info(1); ok && info.UID != 0 {
 				t.Errorf("%v: uid %d", login, info.UID)
 			}
 			c.Conn.Close()

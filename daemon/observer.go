@@ -70,7 +70,7 @@ func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
 
 func (o agentObserver) AgentConnected(c *agentset.Conn) {
 	o.d.seqnum.Add(1)
-	o.d.sessions.AgentConnected(c)
+	o.d.sessions.Clients.AgentConnected(c)
 }
 
 func (o agentObserver) AgentRestarted(_ *agentset.Agent, quiet bool) {

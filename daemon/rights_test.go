@@ -215,7 +215,7 @@ func TestPassedDescriptors(t *testing.T) {
 		{"when it is refused", func(r *harness) *client {
 			c := in(r)
 			c.ask()
-			all := r.sessions.Clients()
+			all := r.sessions.Clients.Infos()
 			r.refuse(all[len(all)-1].Number, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				r.t.Errorf("got %s", got)

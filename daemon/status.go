@@ -51,7 +51,7 @@ type ClientStatus struct {
 
 // Clients returns the status of all clients, the oldest first.
 func (d *Daemon) Clients() []ClientStatus {
-	list := d.sessions.Clients()
+	list := d.sessions.Clients.Infos()
 	all := make([]ClientStatus, len(list))
 	for i, c := range list {
 		all[i] = ClientStatus{

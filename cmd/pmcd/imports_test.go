@@ -27,7 +27,7 @@ const mayImport = `
 access:
 agents: pdu
 bench/attack: pdu golang.org/x/sys
-daemon: daemon/internal/agentset daemon/internal/conn daemon/internal/diag
+daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
   daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
   agents agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
@@ -118,6 +118,7 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 # The daemon. Diag formats what it is given; agentset knows no clients.
 in daemon/internal
 agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
+clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
 conn: agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 logtest: agents/logtext
@@ -127,7 +128,7 @@ routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./conn ./diag ./routes ./sasl ./secure ./slots access agents agents/fairqueue agents/logtext
+session: ./agentset ./clients ./conn ./diag ./routes ./sasl ./secure ./slots access agents agents/fairqueue agents/logtext
   agents/transport pdu pmcdconf/hostlabels pmcdconf/regular pmnsload
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
@@ -215,6 +216,7 @@ var mustNotImport = map[string][]string{
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/clients":  {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},

@@ -50,7 +50,7 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 	table := startAgent(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
 	s, c := newTurn(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
-	other := s.srv.large.Start(maxLargeReplies, s.id.key)
+	other := s.srv.large.Start(maxLargeReplies, s.client.Key)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/pdu"
@@ -65,27 +66,6 @@ func (a *admission) features() pdu.Features {
 	return f
 }
 
-// The rights of a client.
-type rights struct {
-	grant     access.Conn
-	needsCert atomic.Bool  // the client needs a certificate, and has shown none
-	refused   atomic.Int32 // the pdu.Errno with which the client is refused, or 0
-}
-
-// denied returns the operations that the client may not do.
-func (r *rights) denied() access.Op {
-	if r.needsCert.Load() {
-		return access.All
-	}
-	return r.grant.Denied()
-}
-
-// refusal returns why the client is refused, or 0.
-func (r *rights) refusal() pdu.Errno { return pdu.Errno(r.refused.Load()) }
-
-// refuse sets the reason why the client is refused.
-func (r *rights) refuse(code pdu.Errno) { r.refused.Store(int32(code)) }
-
 // CredsRequired reports whether clients must state their account.
 func (s *Server) CredsRequired() bool { return s.admission.credsReqd.Load() }
 
@@ -110,20 +90,12 @@ func (s *Server) ApplyRules(rules *access.List) {
 	}
 	for _, r := range s.admission.counter.Recount(rules) {
 		// It may have disconnected, and another client may have its number.
-		if c := s.clients.byNumber(int32(r.Conn.Num())); c != nil && &c.rights.grant == r.Conn {
+		if c := s.Clients.Client(int32(r.Conn.Num())); c != nil && &c.Grant == r.Conn {
 			code := errnoOf(r.Err)
-			c.logViolation(code) // now, as tables of the clients that are left follow
-			c.Refuse(code)
+			s.logViolation(c, code) // now, as tables of the clients that are left follow
+			c.Disconnect(code)
 		}
 	}
-}
-
-// Refuse tells the client that it may not be connected any more, and why, and
-// disconnects it, as soon as it has the answer to a request in progress. Any goroutine
-// may call it.
-func (s *session) Refuse(code pdu.Errno) {
-	s.rights.refuse(code)
-	s.conn.Interrupt(errRefused)
 }
 
 // LogRules logs the access rules in force, and the connections that count for
@@ -135,13 +107,15 @@ func (s *Server) LogRules() {
 // ResetViolations has access violations logged again, once for each host.
 func (s *Server) ResetViolations() { s.admission.violations.reset() }
 
-// errRefused ends a session that a reload has refused.
-var errRefused = errors.New("refused")
+// sendAttrs sends the attributes of the client to agents, if they have changed.
+func (s *session) sendAttrs() {
+	s.client.SendAttrs(s.srv.cfg.Routes().Agents(), s.srv.cfg.Debug)
+}
 
 // admit decides by the rules for hosts whether the client may connect. It
 // returns why not.
 func (s *session) admit() pdu.Errno {
-	if err := s.srv.admission.counter.Admit(&s.rights.grant, int(s.id.num), s.id.peer); err != nil {
+	if err := s.srv.admission.counter.Admit(&s.client.Grant, int(s.client.Num), s.client.Peer); err != nil {
 		return errnoOf(err)
 	}
 	return 0
@@ -152,7 +126,7 @@ func (s *session) admit() pdu.Errno {
 // denied everything. The error, if there is one, is the answer.
 func (s *session) checkAccount() []pdu.Errno {
 	var err error
-	s.wait(func() { err = s.rights.grant.Login(s.id.account()) })
+	s.wait(func() { err = s.client.Grant.Login(s.client.Account()) })
 	return s.checked(err)
 }
 
@@ -161,11 +135,11 @@ func (s *session) checked(err error) []pdu.Errno {
 	if err != nil {
 		if errors.As(err, new(*access.AccountError)) {
 			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}; the client may neither fetch nor store",
-				"client", s.id.num, "address", s.id.addr, "error", err)
+				"client", s.client.Num, "address", s.client.Addr, "error", err)
 		}
 		return []pdu.Errno{errnoOf(err)}
 	}
-	s.broadcastAttrs()
+	s.sendAttrs()
 	return nil
 }
 
@@ -200,14 +174,14 @@ func (v *violations) reset() {
 	v.seen = nil
 }
 
-// logViolation logs the refusal of the client. PCP's QA reads these lines.
-func (s *session) logViolation(code pdu.Errno) {
-	switch isNew, full := s.srv.admission.violations.add(s.id.addr); {
+// logViolation logs the refusal of a client. PCP's QA reads these lines.
+func (s *Server) logViolation(c *clients.Client, code pdu.Errno) {
+	switch isNew, full := s.admission.violations.add(c.Addr); {
 	case full:
-		s.srv.cfg.Log.Warn("too many hosts were refused: further access violations are not logged until SIGHUP")
+		s.cfg.Log.Warn("too many hosts were refused: further access violations are not logged until SIGHUP")
 	case isNew:
-		s.srv.plain.Warn("access violation from host {address}", "client", s.id.num, "address", s.id.addr)
-		s.srv.plain.Warn("endclient client[{client}]: (fd {fd}) {error} ({code})",
-			"client", s.id.num, "address", s.id.addr, "fd", s.conn.FD(), "error", code, "code", int32(code))
+		s.plain.Warn("access violation from host {address}", "client", c.Num, "address", c.Addr)
+		s.plain.Warn("endclient client[{client}]: (fd {fd}) {error} ({code})",
+			"client", c.Num, "address", c.Addr, "fd", c.Conn.FD(), "error", code, "code", int32(code))
 	}
 }

@@ -18,7 +18,7 @@ func (r request) setProfile(b []byte) error {
 	if err := r.holdProfile(old, profile); err != nil {
 		r.contexts.set(p.Context, nil) // the old one would give other values than the client expects
 		r.srv.cfg.Limiter.Warn("profiles", "client[{client}] {address}: a profile is refused (EAGAIN): {error}",
-			"client", r.id.num, "address", r.id.addr, "error", err)
+			"client", r.client.Num, "address", r.client.Addr, "error", err)
 		return r.fail(pdu.ErrnoEAGAIN)
 	}
 	r.contexts.set(p.Context, profile)

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -32,14 +33,14 @@ func parseCreds(b []byte) (version int32, flags pdu.Features, err error) {
 func (r request) creds(b []byte) error {
 	version, flags, err := parseCreds(b)
 	if err == nil && flags&pdu.FeatureSecure != 0 && flags&^knownFlags == 0 && flags&pdu.FeatureCompress == 0 {
-		r.id.version.Store(version)
+		r.client.Version.Store(version)
 		if goOn, err := r.secure(flags); err != nil || !goOn {
 			return err
 		}
 		flags &^= pdu.FeatureSecure | pdu.FeatureSecureAck
 	}
-	if err == nil && version != 0 && !r.rights.needsCert.Load() && r.wantsLogin(flags) {
-		r.id.version.Store(version)
+	if err == nil && version != 0 && !r.client.NeedsCert.Load() && r.wantsLogin(flags) {
+		r.client.Version.Store(version)
 		if ok, err := r.login(); err != nil || !ok {
 			return err
 		}
@@ -63,17 +64,17 @@ func (s *session) setCreds(version int32, flags pdu.Features, err error) (refusa
 	if version == 0 {
 		return nil, false // its next PDU ends the session
 	}
-	s.id.version.Store(version)
-	if s.rights.needsCert.Load() {
+	s.client.Version.Store(version)
+	if s.client.NeedsCert.Load() {
 		return []pdu.Errno{pdu.ErrnoNeedClientCert}, false
 	}
 	switch {
 	case flags&^knownFlags != 0:
 		return []pdu.Errno{pdu.ErrnoIPC}, false
-	case flags&pdu.FeatureCompress != 0, flags&pdu.FeatureAuth != 0 && !s.id.peer.HasUser: // the greeting does not offer it
+	case flags&pdu.FeatureCompress != 0, flags&pdu.FeatureAuth != 0 && !s.client.Peer.HasUser: // the greeting does not offer it
 		return []pdu.Errno{pdu.ErrnoEOPNOTSUPP}, false
 	case flags&pdu.FeatureContainer != 0:
-		s.container.awaited = true
+		s.client.Container.Awaited = true
 		return nil, false
 	}
 	return nil, true
@@ -83,7 +84,7 @@ func (s *session) setCreds(version int32, flags pdu.Features, err error) (refusa
 func (r request) secure(flags pdu.Features) (goOn bool, err error) {
 	policy := r.srv.admission.secure()
 	switch {
-	case r.stream != r.conn: // for the second time
+	case r.stream != r.client.Conn: // for the second time
 		return false, r.fail(pdu.ErrnoIPC)
 	case policy == nil && flags&pdu.FeatureSecureAck != 0:
 		return false, r.failAll([]pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn}) // one is the acknowledgement
@@ -98,19 +99,19 @@ func (r request) secure(flags pdu.Features) (goOn bool, err error) {
 	r.in = r.in[:r.next]
 	r.wait(func() { // handshakes have turns of their own
 		r.BeforeWait()
-		r.stream, err = r.srv.tls.Server(r.stream, policy.Config(), pending, &r.id.key, r.holdRequest)
+		r.stream, err = r.srv.tls.Server(r.stream, policy.Config(), pending, &r.client.Key, r.holdRequest)
 	})
 	if err != nil {
 		return false, &handshakeError{err}
 	}
-	r.rights.needsCert.Store(false) // with -Q the policy requires one
+	r.client.NeedsCert.Store(false) // with -Q the policy requires one
 	// What came in clear text may be from another host than the client, on the way between.
-	if r.id.user.Load() != nil {
+	if r.client.User.Load() != nil {
 		r.setUser(nil)
-		r.broadcastAttrs()
+		r.sendAttrs()
 	}
-	r.container.awaited = false
-	r.container.set("")
+	r.client.Container.Awaited = false
+	r.client.Container.Set("")
 	return true, nil
 }
 
@@ -127,10 +128,10 @@ func (s *session) setContainer(b []byte) []pdu.Errno {
 	if _, err := pdu.ParseInto(b, &m); err != nil || m.Code != pdu.AttrContainer {
 		return []pdu.Errno{pdu.ErrnoIPC}
 	}
-	if !validContainer(m.Value) {
+	if !clients.ValidContainer(m.Value) {
 		s.checkAccount() // it goes on without one
 		return []pdu.Errno{pdu.ErrnoEINVAL}
 	}
-	s.container.set(string(m.Value))
+	s.client.Container.Set(string(m.Value))
 	return s.checkAccount()
 }

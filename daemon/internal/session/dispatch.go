@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -39,8 +40,8 @@ func (r request) answer() error {
 	partial, profile := false, false
 	for {
 		switch {
-		case r.rights.refusal() != 0:
-			return errRefused
+		case r.client.Refusal() != 0:
+			return clients.ErrRefused
 		case r.srv.aborted.Load(): // thousands of requests may have arrived together
 			return io.EOF
 		}
@@ -113,18 +114,18 @@ func (r request) dispatch(b []byte) error {
 	r.countIn(b)
 	_, t, _ := pdu.Header(b)
 	r.routes = r.srv.cfg.Routes()
-	if r.id.version.Load() == 0 && t != pdu.TypeCreds {
+	if r.client.Version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}
-	if r.container.awaited && t != pdu.TypeCreds { // the container, and nothing else
-		r.container.awaited = false
+	if r.client.Container.Awaited && t != pdu.TypeCreds { // the container, and nothing else
+		r.client.Container.Awaited = false
 		return r.failAll(r.setContainer(b))
 	}
 	op, ok := needs(t)
 	switch {
 	case !ok:
 		return r.fail(pdu.ErrnoIPC)
-	case r.rights.denied()&op != 0:
+	case r.client.Denied()&op != 0:
 		return r.fail(pdu.ErrnoPermission)
 	}
 	switch t {

@@ -70,7 +70,7 @@ func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 	defer r.reset()
 	r.subs = slices.Grow(r.subs[:0], askAhead) // calls in progress must not move
 	call := transport.Call{
-		Origin:  agents.Origin{Client: r.id.num},
+		Origin:  agents.Origin{Client: r.client.Num},
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Batched: true,
 	}
@@ -182,7 +182,7 @@ func (r nameRequest) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.
 func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool) {
 	t := &r.srv.subtrees
 	if !failedNames(err) {
-		t.answered(r.session, subtree{root.Domain, root.Name})
+		t.answered(r.client, subtree{root.Domain, root.Name})
 		return
 	}
 	a := r.routes.Agent(root.Domain)
@@ -212,7 +212,7 @@ func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool)
 	if asked {
 		key.root = root.Name
 	}
-	if t.miss(r.session, key, kind) {
+	if t.miss(r.client, key, kind) {
 		attrs = append(attrs, "error", why)
 		r.srv.cfg.Limiter.Warn(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below {root:q} are missing: "+name+" {error}; clients are told when they are back", attrs...)
 	}

@@ -16,7 +16,7 @@ func (s *session) logTooLong(request pdu.Type, a *agentset.Agent, err error) {
 		return
 	}
 	from := "the reply"
-	attrs := []any{"client", s.id.num, "address", s.id.addr, "request", request, "limit", s.srv.cfg.MaxReply}
+	attrs := []any{"client", s.client.Num, "address", s.client.Addr, "request", request, "limit", s.srv.cfg.MaxReply}
 	if a != nil {
 		from = "the reply of agent {agent:q} (dom {domain})"
 		attrs = append(attrs, "agent", a.Name(), "domain", a.Domain)

@@ -22,7 +22,7 @@ type exchange struct {
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
 func (r exchange) roundTrip(a *agentset.Agent, c *agentset.Conn, call *transport.Call, dst *[]byte) error {
-	call.Key, call.Turn = &r.id.key, r.turn
+	call.Key, call.Turn = &r.client.Key, r.turn
 	call.MayBlock = r.stream.Exclusive()
 	call.Waiter = waiter{r.requestScratch}
 	reply, err := c.Send(call)
@@ -115,7 +115,7 @@ func (r exchange) sendSub(p *subrequest, domain int, call *transport.Call) (err 
 		return err
 	}
 	p.call = *call
-	p.call.Key, p.call.Turn, p.call.MayBlock, p.call.Req = &r.id.key, r.turn, r.stream.Exclusive(), p.req
+	p.call.Key, p.call.Turn, p.call.MayBlock, p.call.Req = &r.client.Key, r.turn, r.stream.Exclusive(), p.req
 	p.call.Waiter = waiter{r.requestScratch}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
 		defer r.cpu.TakeAgain()
@@ -176,7 +176,7 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 			}
 		}
 		if c != nil && c.Acquire() {
-			r.asked.add(domain)
+			r.client.Asked.Add(domain)
 			return a, c
 		}
 		now := r.srv.cfg.Routes()
@@ -204,7 +204,7 @@ func (r exchange) ask(domain int, profile *pdu.Profile, req []byte, unknown pdu.
 // askAgent is ask for an agent whose connection c the caller has acquired.
 func (r exchange) askAgent(a *agentset.Agent, c *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	r.call = transport.Call{
-		Origin:  agents.Origin{Client: r.id.num},
+		Origin:  agents.Origin{Client: r.client.Num},
 		Profile: profile,
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     req,

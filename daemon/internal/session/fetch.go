@@ -21,6 +21,9 @@ const noticeLen = pdu.HeaderLen + 4
 // of a RESULT.
 const highResExtra = pdu.SpareHighRes
 
+// hostnameID is pmcd.hostname.
+var hostnameID = pdu.NewPMID(2, 0, 21)
+
 // A fetchRequest is a FETCH or a HIGHRES_FETCH.
 type fetchRequest struct{ request }
 
@@ -41,15 +44,15 @@ func (r fetchRequest) fetch(b []byte) error {
 	profile := r.profile(m.Context)
 	if profile == nil {
 		r.srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
-			"context", m.Context, "client", r.id.num, "address", r.id.addr)
+			"context", m.Context, "client", r.client.Num, "address", r.client.Addr)
 		return r.fail(pdu.ErrnoNoProfile)
 	}
 	r.contexts.current = m.Context
-	if r.container.chosen && slices.Contains(m.PMIDs, hostnameID) {
-		r.wait(func() { r.container.lookUpHost(r.srv.cfg.ContainerHost) })
+	if r.client.Container.Chosen && slices.Contains(m.PMIDs, hostnameID) {
+		r.wait(func() { r.client.Container.LookUpHost(r.srv.cfg.ContainerHost) })
 	}
 	call := transport.Call{
-		Origin:  agents.Origin{Client: r.id.num, Context: m.Context},
+		Origin:  agents.Origin{Client: r.client.Num, Context: m.Context},
 		Profile: profile,
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     b,
@@ -93,7 +96,7 @@ func (r fetchRequest) fetch(b []byte) error {
 		r.srv.CheckHostname(now)
 	}
 	r.srv.subtrees.check(now)
-	if bits := r.notices.Swap(0); bits != 0 {
+	if bits := r.client.Notices.Swap(0); bits != 0 {
 		appendError(r.out[:0], pdu.Errno(bits))
 		_, t, _ = pdu.Header(out)
 		r.srv.cfg.Counts.Out(t) // write counts the ERROR

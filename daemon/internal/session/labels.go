@@ -97,7 +97,7 @@ func (r request) contextLabels() (pdu.LabelSet, error) {
 	if host.err != nil {
 		return pdu.LabelSet{}, host.err
 	}
-	container, account := r.container.current(), r.id.account()
+	container, account := r.client.Container.Name(), r.client.Account()
 	if container == "" && !account.HasUser {
 		return host.set, nil
 	}

@@ -19,7 +19,7 @@ func (s *session) beginLarge(size int) {
 	if size < minLargeReply {
 		return
 	}
-	s.large = s.srv.large.Start(int64(size), s.id.key)
+	s.large = s.srv.large.Start(int64(size), s.client.Key)
 	if s.large.HasBegun() {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/pdu"
@@ -29,20 +30,13 @@ const errnoNoMech pdu.Errno = -21344 - 4
 // clearMechanisms are those that send the password in clear text.
 var clearMechanisms = []string{"PLAIN", "LOGIN"}
 
-// A user is the user that a client has logged in as.
-type user struct {
-	name     string
-	known    bool // by the operating system, with
-	uid, gid uint32
-}
-
 // wantsLogin reports whether a client with these flags is to log in. A client at the Unix
 // socket that only states that it knows of required credentials has some already.
 func (s *session) wantsLogin(flags pdu.Features) bool {
 	if flags&^knownFlags != 0 || flags&pdu.FeatureCompress != 0 {
 		return false
 	}
-	if s.id.peer.HasUser && flags&pdu.FeatureCredsReqd != 0 {
+	if s.client.Peer.HasUser && flags&pdu.FeatureCredsReqd != 0 {
 		return false
 	}
 	return flags&(pdu.FeatureAuth|pdu.FeatureCredsReqd) != 0 && s.srv.admission.loginError() == nil
@@ -60,7 +54,7 @@ func (r request) login() (ok bool, err error) {
 	case errors.As(err, &failed):
 		r.logLogin(failed)
 		r.setUser(nil)
-		r.broadcastAttrs()
+		r.sendAttrs()
 		r.wait(func() { err = r.readAhead(failed.until) })
 		if err != nil {
 			return false, err
@@ -71,8 +65,8 @@ func (r request) login() (ok bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	r.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.id.num, "address", r.id.addr)
-	var u *user
+	r.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.client.Num, "address", r.client.Addr)
+	var u *clients.User
 	r.wait(func() { u = r.srv.lookUp(name) })
 	r.setUser(u)
 	return true, nil
@@ -160,7 +154,7 @@ func (r request) exchangeLogin() (name string, err error) {
 func (r request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.srv.cfg.LoginTime)
 	defer cancel()
-	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.id.key, Addr: r.id.addr, Check: r.checkClient})
+	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.client.Key, Addr: r.client.Addr, Check: r.checkClient})
 }
 
 // loginErrorOf returns an error of package sasl as a *loginError, or that of a disconnect.
@@ -247,7 +241,7 @@ func isClear(mechanism string) bool {
 // A password in clear text is not for the network.
 func (r request) checkMechanism(in []byte) error {
 	name, _, _ := bytes.Cut(in, []byte{0})
-	if _, secure := r.stream.(*conn.Secure); secure || r.id.peer.HasUser || !isClear(string(name)) {
+	if _, secure := r.stream.(*conn.Secure); secure || r.client.Peer.HasUser || !isClear(string(name)) {
 		return nil
 	}
 	mechanism := strings.ToUpper(string(name))
@@ -255,7 +249,7 @@ func (r request) checkMechanism(in []byte) error {
 		return &loginError{code: errnoNoMech, err: fmt.Errorf("mechanism %s sends passwords in clear text, which --no-clear-passwords does not allow without TLS", mechanism)}
 	}
 	r.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
-		"client", r.id.num, "address", r.id.addr, "mechanism", mechanism)
+		"client", r.client.Num, "address", r.client.Addr, "mechanism", mechanism)
 	return nil
 }
 
@@ -270,26 +264,26 @@ func (s *session) cipherBits() int {
 // setUser sets the user that the client has logged in as; nil is no user. The client loses the
 // rights that it had, and checkAccount gives it those of the user. After a login that has failed,
 // a client at the Unix socket, too, has to send CREDS again where an account is required.
-func (s *session) setUser(u *user) {
-	s.id.user.Store(u)
-	if s.rights.grant.Denied() != access.All {
-		anonymous := s.id.peer
+func (s *session) setUser(u *clients.User) {
+	s.client.User.Store(u)
+	if s.client.Grant.Denied() != access.All {
+		anonymous := s.client.Peer
 		anonymous.HasUser = false
-		s.rights.grant.Login(anonymous) // an error denies everything
+		s.client.Grant.Login(anonymous) // an error denies everything
 	}
 }
 
 // lookUp returns the user of a name. As in pmcd 7, the operating system need not know it.
-func (s *Server) lookUp(name string) *user {
-	u := &user{name: name}
+func (s *Server) lookUp(name string) *clients.User {
+	u := &clients.User{Name: name}
 	var err error
-	u.uid, u.gid, err = s.cfg.LookupUser(name)
-	u.known = err == nil
+	u.UID, u.GID, err = s.cfg.LookupUser(name)
+	u.Known = err == nil
 	return u
 }
 
 // logLogin logs a login that has failed.
 func (s *session) logLogin(e *loginError) {
-	s.srv.cfg.Limiter.Log(slog.LevelWarn, "login "+s.id.origin()+" "+e.code.Error(), "client[{client}] {address} cannot log in: {error}",
-		"client", s.id.num, "address", s.id.addr, "error", e.err)
+	s.srv.cfg.Limiter.Log(slog.LevelWarn, "login "+s.client.Origin()+" "+e.code.Error(), "client[{client}] {address} cannot log in: {error}",
+		"client", s.client.Num, "address", s.client.Addr, "error", e.err)
 }

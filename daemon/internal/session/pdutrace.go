@@ -24,9 +24,9 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 		n, _, _ := pdu.Header(b)
 		one := b[:min(max(int(n), pdu.HeaderLen), len(b))]
 		b = b[len(one):]
-		cfg.Trace.PDU(sent, s.conn.FD(), one)
+		cfg.Trace.PDU(sent, s.client.Conn.FD(), one)
 		if show {
-			cfg.Debug.PDU(sent, one, "client[{client}]", "client", s.id.num, "address", s.id.addr)
+			cfg.Debug.PDU(sent, one, "client[{client}]", "client", s.client.Num, "address", s.client.Addr)
 		}
 	}
 }
@@ -35,11 +35,11 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 func (s *session) debugAuth() {
 	if s.srv.cfg.Debug.Shows(diag.DebugAuth) {
 		user := "unknown"
-		if p := s.id.account(); p.HasUser {
+		if p := s.client.Account(); p.HasUser {
 			user = fmt.Sprintf("%d, group %d", p.UID, p.GID)
 		}
 		s.srv.cfg.Debug.Log(diag.DebugAuth, "client[{client}] {address} is user {user}; denied: {denied}",
-			"client", s.id.num, "address", s.id.addr, "user", user, "denied", deniedText(s))
+			"client", s.client.Num, "address", s.client.Addr, "user", user, "denied", deniedText(s))
 	}
 }
 
@@ -50,12 +50,12 @@ func (s *session) debugAccess(refusal pdu.Errno) {
 		if refusal < 0 {
 			text = "refused"
 		}
-		s.srv.cfg.Debug.Log(diag.DebugAccess, "client[{client}] {address}: {rights}", "client", s.id.num, "address", s.id.addr, "rights", text)
+		s.srv.cfg.Debug.Log(diag.DebugAccess, "client[{client}] {address}: {rights}", "client", s.client.Num, "address", s.client.Addr, "rights", text)
 	}
 }
 
 func deniedText(s *session) string {
-	if op := s.rights.denied(); op != 0 {
+	if op := s.client.Denied(); op != 0 {
 		return op.String()
 	}
 	return "nothing"

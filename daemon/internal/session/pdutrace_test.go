@@ -3,6 +3,7 @@ package session
 import (
 	"testing"
 
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
@@ -22,7 +23,7 @@ func FuzzTraceClientPDU(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		log, logs := logtest.NewLog()
 		srv := &Server{cfg: Config{Trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), Debug: diag.NewDebug("pdu", log)}}
-		s := &session{conn: noConn{}, srv: srv}
+		s := &session{client: &clients.Client{Conn: noConn{}}, srv: srv}
 		s.traceClientPDU(true, b)
 		s.traceClientPDU(false, b)
 		// A header at least goes into each pair of lines.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -16,7 +17,7 @@ import (
 func TestChecksBecomeSeldom(t *testing.T) {
 	var s subtrees
 	key := subtree{240, "d"}
-	c := new(session)
+	c := new(clients.Client)
 	s.miss(c, key, gapFailed)
 	g := s.missing[key]
 	now := time.Now()
@@ -53,7 +54,7 @@ func TestChecksBecomeSeldom(t *testing.T) {
 func TestMissingIsLoggedOnce(t *testing.T) {
 	var s subtrees
 	a, b, all := subtree{240, "a"}, subtree{240, "b"}, subtree{domain: 240}
-	c, other := new(session), new(session)
+	c, other := new(clients.Client), new(clients.Client)
 	for i, step := range []struct {
 		key  subtree
 		kind gapKind
@@ -68,10 +69,10 @@ func TestMissingIsLoggedOnce(t *testing.T) {
 	}
 	s.miss(other, a, gapFailed)
 	s.answered(c, a) // b fails still
-	if got := other.notices.Load(); got != uint32(pdu.StateNamesChange) {
+	if got := other.Notices.Load(); got != uint32(pdu.StateNamesChange) {
 		t.Errorf("a client that missed the names is told %d", got)
 	}
-	if got := c.notices.Swap(0); got != uint32(pdu.StateNamesChange) { // of what the agent did not tell as it was down
+	if got := c.Notices.Swap(0); got != uint32(pdu.StateNamesChange) { // of what the agent did not tell as it was down
 		t.Errorf("the client that has asked is told %d", got)
 	}
 	if s.missing[all] != nil {
@@ -82,7 +83,7 @@ func TestMissingIsLoggedOnce(t *testing.T) {
 	}
 	s.answered(c, a)
 	s.answered(c, b)
-	if got := c.notices.Load(); got != 0 {
+	if got := c.Notices.Load(); got != 0 {
 		t.Errorf("the client that has asked, and has the names, is told %d", got)
 	}
 	if !s.miss(c, a, gapFailed) {
@@ -99,8 +100,8 @@ func TestProbe(t *testing.T) {
 	}
 	table := startAgent(t, 240, a, tree)
 	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 100 * time.Millisecond }}
-	key, c := subtree{240, "d"}, new(session)
-	told := func() uint32 { return c.notices.Swap(0) }
+	key, c := subtree{240, "d"}, new(clients.Client)
+	told := func() uint32 { return c.Notices.Swap(0) }
 	refuse := func() ([]string, error) { return nil, pdu.ErrnoPermission }
 	s.miss(c, key, gapFailed)
 	a.traverse = refuse
@@ -143,7 +144,7 @@ func TestCheck(t *testing.T) {
 	}
 	table := startAgent(t, 240, a, tree)
 	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 10 * time.Second }}
-	c := new(session)
+	c := new(clients.Client)
 	root, all := subtree{240, "d"}, subtree{domain: 240}
 
 	table.Agent(240).SetFenced(true)
@@ -153,8 +154,8 @@ func TestCheck(t *testing.T) {
 	for i := range 3 {
 		later = later.Add(2 * firstCheck)
 		s.check(later)
-		if s.next.Load() == 0 || len(s.missing) != 2 || c.notices.Load() != 0 {
-			t.Errorf("after check %d of a fenced agent: next at %d, %d missing, told %d", i, s.next.Load(), len(s.missing), c.notices.Load())
+		if s.next.Load() == 0 || len(s.missing) != 2 || c.Notices.Load() != 0 {
+			t.Errorf("after check %d of a fenced agent: next at %d, %d missing, told %d", i, s.next.Load(), len(s.missing), c.Notices.Load())
 		}
 	}
 	table.Agent(240).SetFenced(false)
@@ -164,7 +165,7 @@ func TestCheck(t *testing.T) {
 	}
 	s.check(later.Add(2 * firstCheck))
 	s.probes.Wait()
-	if got := c.notices.Swap(0); got != uint32(pdu.StateNamesChange) || len(s.missing) != 0 {
+	if got := c.Notices.Swap(0); got != uint32(pdu.StateNamesChange) || len(s.missing) != 0 {
 		t.Errorf("the client is told %d, %d missing", got, len(s.missing))
 	}
 

@@ -123,7 +123,7 @@ func TestSessionsInProgress(t *testing.T) {
 	c.input <- c.unread
 	read := false
 	c.onRead = func() { read = true }
-	other := s.srv.progress.open(&s.id.key)
+	other := s.srv.progress.open(&s.client.Key)
 	other.begin()
 	done := make(chan struct{})
 	go func() {

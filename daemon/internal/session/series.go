@@ -113,7 +113,7 @@ func (r request) sendSeries(s series, d *seriesRun, unknown pdu.Errno, batched b
 	}
 	d.turn = n
 	return r.sendSub(d.subrequest, d.domain, &transport.Call{
-		Origin:  agents.Origin{Client: r.id.num},
+		Origin:  agents.Origin{Client: r.client.Num},
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Batched: batched,
 	})

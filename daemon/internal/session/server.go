@@ -23,7 +23,7 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
@@ -91,9 +91,10 @@ type Config struct {
 
 // A Server serves all clients. Any goroutine may call its methods.
 type Server struct {
+	Clients clients.List // those that are connected
+
 	cfg       Config
 	plain     *slog.Logger
-	clients   registry
 	accepted  atomic.Uint64 // connections, for newKey
 	admission admission
 	labels    hostLabels
@@ -140,10 +141,16 @@ func New(cfg Config) *Server {
 
 // Accept implements conn.Handler.
 func (s *Server) Accept(c conn.Conn) (conn.Session, []byte) {
-	client := newSession(s, c)
-	s.clients.add(client)
-	return client, client.accept()
+	n := newSession(s, c)
+	s.Clients.Add(n.client)
+	return n, n.accept()
 }
+
+// NumClients returns how many clients are connected.
+func (s *Server) NumClients() int { return s.Clients.Len() }
+
+// LogClients logs the table of clients, under a title.
+func (s *Server) LogClients(title string) { s.Clients.Log(s.plain, title) }
 
 // Busy reports whether requests have to wait for their turns at the moment.
 func (s *Server) Busy() bool { return s.slots.Busy() }
@@ -159,8 +166,8 @@ func (s *Server) Abort() {
 	s.aborted.Store(true)
 	s.progress.stop() // those that wait there, and for slots, do no more work
 	s.slots.Close()
-	for _, client := range s.clients.all() {
-		client.conn.Abort()
+	for _, client := range s.Clients.All() {
+		client.Conn.Abort()
 	}
 }
 
@@ -180,15 +187,7 @@ func (s *Server) Notify(bits int32) {
 	if bits != 0 {
 		s.cfg.Debug.Log(diag.DebugState, "state change for all clients: {change}", "change", diag.StateChanges(bits))
 	}
-	s.clients.notify(bits)
-}
-
-// AgentConnected tells an agent about the clients that there are, if it wants to
-// know. Later clients find the connection in the routes.
-func (s *Server) AgentConnected(c *agentset.Conn) {
-	for _, client := range s.clients.all() {
-		client.told.sendTo(c, client.id.num, false)
-	}
+	s.Clients.Notify(bits)
 }
 
 // NamesBack notes that the agent of a domain can be asked for names again, or is about
@@ -218,8 +217,8 @@ func (s *Server) CheckHostname(now time.Time) {
 // ContainerHostname returns what the host is called in the container of a client. It
 // reports false if the client has not chosen a container, or one that is not known.
 func (s *Server) ContainerHostname(client int32) (string, bool) {
-	if c := s.clients.byNumber(client); c != nil {
-		if name := c.container.hostname.Load(); name != nil {
+	if c := s.Clients.Client(client); c != nil {
+		if name := c.Container.Hostname.Load(); name != nil {
 			return *name, true
 		}
 	}
@@ -228,3 +227,26 @@ func (s *Server) ContainerHostname(client int32) (string, bool) {
 
 // CurrentHostname returns the name of this host; "" if the system does not tell it.
 func (s *Server) CurrentHostname() string { return s.hostname.current() }
+
+// SetContainer replaces the container of a client; "" is none
+// (pmcd.client.container). The goroutine of the client's session calls it.
+func (s *Server) SetContainer(client int32, name string) {
+	if c := s.Clients.Client(client); c != nil {
+		c.Container.Set(name)
+		c.SendAttrs(s.cfg.Routes().Agents(), s.cfg.Debug)
+	}
+}
+
+// A MemoryInfo is what clients make pmcd keep of one kind.
+type MemoryInfo struct {
+	Used    int64 // bytes
+	Limit   int64 // bytes
+	Evicted int64 // clients that were disconnected to make room for others
+
+	LastEvicted conn.Evicted
+}
+
+// Memory reports on what clients make pmcd keep, other than replies.
+func (s *Server) Memory() (profiles, requests MemoryInfo) {
+	return s.profiles.info(), s.requests.info()
+}

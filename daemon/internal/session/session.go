@@ -6,12 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
@@ -22,22 +21,15 @@ import (
 // the client's first request until the client has sent nothing for a while. It has no
 // buffer between two requests.
 //
-// The goroutine of the session owns all fields, except those that are safe for all
-// goroutines.
+// The goroutine of the session owns all fields. The client is what others may know of it.
 type session struct {
 	srv        *Server
-	conn       conn.Handle   // safe for all goroutines
-	stream     conn.Conn     // conn, or what is in its TLS connection
-	id         identity      // safe for all goroutines
-	rights     rights        // safe for all goroutines
-	told       toldAttrs     // safe for all goroutines
-	notices    atomic.Uint32 // state changes that the client has not been notified of
-	container  container
+	client     *clients.Client
+	stream     conn.Conn // that of client, or what is in its TLS connection
 	contexts   contexts
 	memory     clientMemory
 	cpu        *slots.Slot
 	inProgress requestSlot
-	asked      domainSet // domains of agents that may know of the client
 	scratch    scratchHistory
 	current    *requestScratch // of the turn; nil between turns
 	large      *fairqueue.Use  // of the reply that is being made; nil if it is not large
@@ -49,28 +41,25 @@ type session struct {
 
 // newSession returns the session of a new connection, which has no number yet.
 func newSession(srv *Server, c conn.Conn) *session {
-	s := &session{srv: srv, conn: c, stream: c}
-	p := c.Peer()
-	s.id.key = srv.newKey(p)
-	s.memory = openMemory(c, s.id.key.Group)
-	s.cpu = srv.slots.Slot(&s.id.key)
-	s.inProgress = srv.progress.open(&s.id.key)
-	s.id.since, s.id.addr, s.id.peer = time.Now(), p.String(), accessPeer(p)
-	s.rights.needsCert.Store(srv.admission.needsCert(s.id.peer))
+	s := &session{srv: srv, client: clients.New(c, srv.newKey(c.Peer())), stream: c}
+	s.memory = openMemory(c, s.client.Key.Group)
+	s.cpu = srv.slots.Slot(&s.client.Key)
+	s.inProgress = srv.progress.open(&s.client.Key)
+	s.client.NeedsCert.Store(srv.admission.needsCert(s.client.Peer))
 	return s
 }
 
 // accept returns the greeting, or nil for a client that is not admitted.
 func (s *session) accept() []byte {
 	refusal := s.admit()
-	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has connected, seq={seq}", "client", s.id.num, "address", s.id.addr, "seq", s.id.seq)
+	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has connected, seq={seq}", "client", s.client.Num, "address", s.client.Addr, "seq", s.client.Seq)
 	s.debugAccess(refusal)
 	if s.srv.cfg.Trace.On(diag.TraceConns) {
-		s.srv.cfg.Trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.id.num, s.id.addr, s.conn.FD(), s.id.seq)
+		s.srv.cfg.Trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.client.Num, s.client.Addr, s.client.Conn.FD(), s.client.Seq)
 	}
 	if refusal != 0 {
-		s.rights.refuse(refusal)
-		s.err = errRefused
+		s.client.Refuse(refusal)
+		s.err = clients.ErrRefused
 		return nil
 	}
 	s.greeted = true
@@ -100,7 +89,7 @@ func (s *session) greeting(refusal pdu.Errno) []byte {
 func (s *session) First(in []byte) (reply []byte, handled bool) {
 	n, err := pdu.Frame(in, s.srv.cfg.MaxPDU)
 	_, t, _ := pdu.Header(in)
-	if err != nil || n != len(in) || t != pdu.TypeCreds || s.id.version.Load() != 0 || s.srv.admission.credsReqd.Load() {
+	if err != nil || n != len(in) || t != pdu.TypeCreds || s.client.Version.Load() != 0 || s.srv.admission.credsReqd.Load() {
 		return nil, false
 	}
 	version, flags, err := parseCreds(in)
@@ -109,9 +98,9 @@ func (s *session) First(in []byte) (reply []byte, handled bool) {
 	}
 	refusal, known := s.setCreds(version, flags, err)
 	if known {
-		done, err := s.rights.grant.TryLogin(s.id.account())
+		done, err := s.client.Grant.TryLogin(s.client.Account())
 		if !done {
-			s.id.version.Store(0) // a reload requires accounts from now on
+			s.client.Version.Store(0) // a reload requires accounts from now on
 			return nil, false
 		}
 		refusal = s.checked(err)
@@ -179,7 +168,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 
 // end ends the session: agents and the log are told, and the connection is closed.
 func (s *session) end() {
-	if !errors.Is(s.err, errRefused) {
+	if !errors.Is(s.err, clients.ErrRefused) {
 		s.logEnd(s.err)
 	}
 	if s.srv.cfg.Trace.On(diag.TraceConns) {
@@ -187,14 +176,15 @@ func (s *session) end() {
 		if s.fault != 0 {
 			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
 		}
-		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.id.num, s.conn.FD(), err)
+		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.client.Num, s.client.Conn.FD(), err)
 	}
-	s.rights.grant.Release()
+	s.client.Grant.Release()
 	s.closeMemory()
 	s.inProgress.close()
-	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.id.num, "address", s.id.addr)
-	s.notifyGone()
-	s.srv.clients.remove(s)
+	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.client.Num, "address", s.client.Addr)
+	s.srv.subtrees.forget(s.client)
+	s.client.SendEnd(s.srv.cfg.Routes().Agents())
+	s.srv.Clients.Remove(s.client)
 	last := s.lastBytes()
 	s.cpu.Release() // Close may wait for the client
 	s.stream.Close(last)
@@ -202,14 +192,14 @@ func (s *session) end() {
 
 // lastBytes returns the PDU that tells a refused client why, or nil.
 func (s *session) lastBytes() (b []byte) {
-	if !errors.Is(s.err, errRefused) {
+	if !errors.Is(s.err, clients.ErrRefused) {
 		return nil
 	}
-	code := s.rights.refusal()
+	code := s.client.Refusal()
 	if s.greeted {
 		b = appendError(nil, code)
 	} else {
-		s.logViolation(code)
+		s.srv.logViolation(s.client, code)
 		b = s.greeting(code)
 	}
 	s.countOut(b)
@@ -222,21 +212,21 @@ func (s *session) logEnd(err error) {
 	var handshake *handshakeError
 	switch {
 	case errors.As(err, &handshake):
-		s.srv.cfg.Limiter.Warn("client tls "+s.id.origin(), "client[{client}] {address} is disconnected: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
+		s.srv.cfg.Limiter.Warn("client tls "+s.client.Origin(), "client[{client}] {address} is disconnected: {error}", "client", s.client.Num, "address", s.client.Addr, "error", err)
 	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients may disconnect at any time
 	case errors.As(err, &bad):
 		s.srv.cfg.Limiter.Log(slog.LevelError, "client header "+bad.err.Error(), "__pmGetPDU: fd={fd} {error}; client[{client}] {address}",
-			"fd", s.conn.FD(), "error", bad, "client", s.id.num, "address", s.id.addr)
+			"fd", s.client.Conn.FD(), "error", bad, "client", s.client.Num, "address", s.client.Addr)
 	case errors.Is(err, conn.ErrRights):
 		s.srv.cfg.Limiter.Warn("client rights", "client[{client}] {address} (pid {client_pid}, uid {uid}) {error} and is disconnected",
-			"client", s.id.num, "address", s.id.addr, "client_pid", s.conn.Peer().PID, "uid", s.conn.Peer().UID, "error", err)
+			"client", s.client.Num, "address", s.client.Addr, "client_pid", s.client.Conn.Peer().PID, "uid", s.client.Conn.Peer().UID, "error", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.srv.cfg.Limiter.Warn("client timeout", "pduread: timeout (after {timeout} sec) in the middle of a PDU on fd={fd}; client[{client}] {address}",
-			"timeout", fmt.Sprintf("%.3f", s.srv.cfg.RequestTimeout().Seconds()), "fd", s.conn.FD(), "client", s.id.num, "address", s.id.addr)
+			"timeout", fmt.Sprintf("%.3f", s.srv.cfg.RequestTimeout().Seconds()), "fd", s.client.Conn.FD(), "client", s.client.Num, "address", s.client.Addr)
 	default:
-		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address} is disconnected: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
+		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address} is disconnected: {error}", "client", s.client.Num, "address", s.client.Addr, "error", err)
 	}
 	s.fault = errnoOf(err)
 }

@@ -53,10 +53,10 @@ func (r request) sendStore(p *subrequest) (err error) {
 		return err
 	}
 	p.call = transport.Call{
-		Origin:  agents.Origin{Client: r.id.num},
+		Origin:  agents.Origin{Client: r.client.Num},
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     p.req,
-		Key:     &r.id.key,
+		Key:     &r.client.Key,
 		Waiter:  waiter{r.requestScratch},
 		Batched: len(r.subs) > 1,
 	}

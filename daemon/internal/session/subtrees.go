@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -43,7 +44,7 @@ type subtree struct {
 // A gap is a subtree that is missing. It remains when its clients have disconnected,
 // until the agent answers.
 type gap struct {
-	clients map[*session]struct{}
+	clients map[*clients.Client]struct{}
 	wait    time.Duration // between checks
 	next    time.Time     // when a check is due; zero while one is on its way
 }
@@ -74,9 +75,9 @@ const (
 // failure, and not an answer that there are none.
 func failedNames(err error) bool { return err != nil && !errors.Is(err, pdu.ErrnoName) }
 
-// miss notes that s did not get a subtree, and reports whether that is worth a
+// miss notes that c did not get a subtree, and reports whether that is worth a
 // line in the log.
-func (t *subtrees) miss(s *session, key subtree, kind gapKind) (first bool) {
+func (t *subtrees) miss(c *clients.Client, key subtree, kind gapKind) (first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.missing == nil {
@@ -84,10 +85,10 @@ func (t *subtrees) miss(s *session, key subtree, kind gapKind) (first bool) {
 	}
 	g := t.missing[key]
 	if g == nil {
-		g = &gap{clients: make(map[*session]struct{}), wait: firstCheck, next: time.Now().Add(firstCheck)}
+		g = &gap{clients: make(map[*clients.Client]struct{}), wait: firstCheck, next: time.Now().Add(firstCheck)}
 		t.missing[key] = g
 	}
-	g.clients[s] = struct{}{}
+	g.clients[c] = struct{}{}
 	first = t.logged[key.domain]>>kind&1 == 0
 	t.logged[key.domain] |= 1 << kind
 	t.update()
@@ -107,15 +108,15 @@ func (t *subtrees) update() {
 }
 
 // answered notes that an agent has told the names of one of its dynamic roots, or
-// that there are none. It has told them to s, unless s is nil.
-func (t *subtrees) answered(s *session, key subtree) {
+// that there are none. It has told them to c, unless c is nil.
+func (t *subtrees) answered(c *clients.Client, key subtree) {
 	if t.n.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.missing[key]; g != nil {
-		delete(g.clients, s)
+		delete(g.clients, c)
 	}
 	t.back(key)
 	t.back(subtree{domain: key.domain})
@@ -135,22 +136,22 @@ func (t *subtrees) back(key subtree) {
 	if g == nil {
 		return
 	}
-	for s := range g.clients {
-		s.notices.Or(uint32(pdu.StateNamesChange))
+	for c := range g.clients {
+		c.Notices.Or(uint32(pdu.StateNamesChange))
 	}
 	delete(t.missing, key)
 	t.update()
 }
 
-// forget notes that the client of s has disconnected.
-func (t *subtrees) forget(s *session) {
+// forget notes that c has disconnected.
+func (t *subtrees) forget(c *clients.Client) {
 	if t.n.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.missing {
-		delete(g.clients, s)
+		delete(g.clients, c)
 	}
 	t.update()
 }

@@ -18,8 +18,8 @@ func (s *session) begin() {
 	}
 	s.cpu.Release()
 	p := &s.srv.progress
-	s.srv.cfg.Limiter.Warn("progress "+s.id.origin(), "client[{client}] {address} and others of its user or host wait before pmcd reads their requests: {in_progress} requests of theirs are in progress, and of all clients {in_progress_limit} may be",
-		"client", s.id.num, "address", s.id.addr, "in_progress", s.inProgress.group.used.Load(), "in_progress_limit", p.limit)
+	s.srv.cfg.Limiter.Warn("progress "+s.client.Origin(), "client[{client}] {address} and others of its user or host wait before pmcd reads their requests: {in_progress} requests of theirs are in progress, and of all clients {in_progress_limit} may be",
+		"client", s.client.Num, "address", s.client.Addr, "in_progress", s.inProgress.group.used.Load(), "in_progress_limit", p.limit)
 	s.inProgress.begin()
 }
 

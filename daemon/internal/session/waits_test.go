@@ -110,7 +110,7 @@ func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *f
 	c := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10)}
 	client, _ := srv.Accept(c)
 	s := client.(*session)
-	s.id.version.Store(2)
+	s.client.Version.Store(2)
 	for _, m := range ms {
 		var err error
 		if c.unread, err = pdu.Append(c.unread, 0, m); err != nil {
@@ -172,7 +172,7 @@ func TestNoSlotInWait(t *testing.T) {
 			}
 			s, c := newTurn(t, table, ms...)
 			s.cpu.Take()
-			s.container.set("box")
+			s.client.Container.Set("box")
 			s.srv.cfg.ContainerHost = func(context.Context, string) (string, error) {
 				<-end
 				return "", nil
@@ -288,7 +288,7 @@ func TestSlotsOfPipelinedRequests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), tt.ms...)
 				for range max(2, runtime.GOMAXPROCS(0)) - 1 {
-					s.srv.slots.Slot(&s.id.key).Take()
+					s.srv.slots.Slot(&s.client.Key).Take()
 				}
 				s.cpu.Take() // the last one
 				turns := make(chan string, 10)
@@ -333,7 +333,7 @@ func TestNoSlotForPieces(t *testing.T) {
 func TestNoSlotBeforeProgress(t *testing.T) {
 	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
 	s.srv.progress.limit = 1
-	other := s.srv.progress.open(&s.id.key)
+	other := s.srv.progress.open(&s.client.Key)
 	other.begin()
 	done := make(chan struct{})
 	c.input <- c.unread
@@ -373,7 +373,7 @@ func TestNoSlotInLookup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.srv.ApplyRules(rules)
-	s.id.peer = access.Peer{Family: access.Unix, HasUser: true}
+	s.client.Peer = access.Peer{Family: access.Unix, HasUser: true}
 	if code := s.admit(); code != 0 {
 		t.Fatal(code)
 	}

@@ -1,4 +1,4 @@
-package session
+package clients
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 // A client that had a container has chosen one for ever: agents have to be told that
 // it is in none.
 func TestContainer(t *testing.T) {
-	var c container
-	c.set("")
-	if c.chosen {
+	var c Container
+	c.Set("")
+	if c.Chosen {
 		t.Error("chosen, without one")
 	}
 	for _, name := range []string{"box", "", "crate"} {
-		c.set(name)
-		if got := c.current(); got != name || !c.chosen {
-			t.Errorf("got %q, chosen: %v, want %q", got, c.chosen, name)
+		c.Set(name)
+		if got := c.Name(); got != name || !c.Chosen {
+			t.Errorf("got %q, chosen: %v, want %q", got, c.Chosen, name)
 		}
 	}
 	find := func(_ context.Context, name string) (string, error) {
@@ -28,25 +28,25 @@ func TestContainer(t *testing.T) {
 		return "in " + name, nil
 	}
 	host := func() string {
-		if h := c.hostname.Load(); h != nil {
+		if h := c.Hostname.Load(); h != nil {
 			return *h
 		}
 		return ""
 	}
-	if c.lookUpHost(find); host() != "in crate" {
+	if c.LookUpHost(find); host() != "in crate" {
 		t.Errorf("host %q", host())
 	}
-	if c.lookUpHost(nil); host() != "" {
+	if c.LookUpHost(nil); host() != "" {
 		t.Errorf("nothing can find it: host %q", host())
 	}
-	c.lookUpHost(find)
-	c.set("gone")
-	if c.lookUpHost(find); host() != "" {
+	c.LookUpHost(find)
+	c.Set("gone")
+	if c.LookUpHost(find); host() != "" {
 		t.Errorf("of a container that is not there: host %q", host())
 	}
 	long := strings.Repeat("x", maxContainer)
 	for name, want := range map[string]bool{"": false, "a.B-9_": true, "a b": false, "a/b": false, "\x00": false, "\xc3\xa4": false, long: true, long + "x": false} {
-		if got := validContainer([]byte(name)); got != want {
+		if got := ValidContainer([]byte(name)); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package clients
 
 import (
 	"testing"
@@ -6,12 +6,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Agents are told attributes when they change, and nothing after the end of the
-// client.
-func TestToldAttrs(t *testing.T) {
+// Agents get attributes when they change, and nothing after the end of the client.
+func TestKnownAttrs(t *testing.T) {
 	attr := func(value string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrContainer, Value: []byte(value)}} }
 	name := pdu.Attr{Code: pdu.AttrUserName, Value: []byte("a")}
-	var a toldAttrs
+	var a knownAttrs
 	for i, step := range []struct {
 		attrs         []pdu.Attr
 		changed, lost bool
@@ -25,10 +24,10 @@ func TestToldAttrs(t *testing.T) {
 		}
 	}
 	if !a.close() || !a.closed {
-		t.Error("the client has disconnected: not closed, or no agent was told anything")
+		t.Error("the client has disconnected: not closed, or no agent has got anything")
 	}
-	if new(toldAttrs).close() {
-		t.Error("agents were told of a client without attributes")
+	if new(knownAttrs).close() {
+		t.Error("agents have got something of a client without attributes")
 	}
 }
 
@@ -37,7 +36,7 @@ func TestDomainSet(t *testing.T) {
 	var d domainSet
 	in := map[int]bool{0: true, 63: true, 64: true, 511: true}
 	for domain := range in {
-		d.add(domain)
+		d.Add(domain)
 	}
 	for domain := range 512 {
 		if d.has(domain) != in[domain] {
