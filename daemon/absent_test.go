@@ -46,7 +46,7 @@ func TestAbsentAddress(t *testing.T) {
 			t.Errorf("%s: fetch: %s", a, got)
 		}
 		s, _ := r.sessions.Clients.Info(0)
-		if s.Address != a || s.Denied != 0 {
+		if s.Address != a || s.Denied != "" {
 			t.Errorf("client at %s, %v denied; want %s and nothing", s.Address, s.Denied, a)
 		}
 	}

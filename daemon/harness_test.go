@@ -68,7 +68,7 @@ func (r *harness) connection(num int32) conn.Conn {
 // refuse refuses a client, as new access rules do.
 func (r *harness) refuse(num int32, code pdu.Errno) {
 	r.t.Helper()
-	r.sessions.Clients.Client(num).Disconnect(code)
+	r.sessions.Clients.Client(num).Refuse(code)
 }
 
 // accepted returns the connection and the session of a client.

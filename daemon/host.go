@@ -101,8 +101,10 @@ func clientInfo(c clients.Info) pmcd.ClientInfo {
 
 // Hostname is that of the client's container, if it has chosen one that is known.
 func (h host) Hostname(client int32) string {
-	if name, ok := h.d.sessions.ContainerHostname(client); ok {
-		return name
+	if c := h.d.sessions.Clients.Client(client); c != nil {
+		if name := c.Container.Hostname.Load(); name != nil {
+			return *name
+		}
 	}
 	if h.d.cfg.Hostname != "" {
 		return h.d.cfg.Hostname
@@ -112,13 +114,20 @@ func (h host) Hostname(client int32) string {
 
 func (h host) Labels() string { return h.d.sessions.Labels() }
 
-func (h host) SetWhoami(client int32, text string)    { h.d.sessions.Clients.SetWhoami(client, text) }
-func (h host) SetContainer(client int32, name string) { h.d.sessions.SetContainer(client, name) }
+func (h host) SetWhoami(client int32, text string) { h.d.sessions.Clients.SetWhoami(client, text) }
+
+// SetContainer is called on the goroutine of the client's session.
+func (h host) SetContainer(client int32, name string) {
+	if c := h.d.sessions.Clients.Client(client); c != nil {
+		c.Container.Set(name)
+		c.SendAttrs(h.d.routes.Load().Agents(), h.d.debug)
+	}
+}
 
 func (h host) SetFenced(domain int, on bool) {
 	if a := h.d.routes.Load().Agent(domain); a != nil {
 		if !on {
-			h.d.sessions.NamesBack(domain)
+			h.d.sessions.Missing.Back(domain)
 		}
 		a.SetFenced(on)
 	}

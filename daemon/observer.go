@@ -62,7 +62,7 @@ type agentObserver struct{ d *Daemon }
 var _ agentset.Observer = agentObserver{}
 
 func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
-	o.d.sessions.NamesBack(a.Domain) // before clients can find the agent
+	o.d.sessions.Missing.Back(a.Domain) // before clients can find the agent
 	if newNames {
 		o.d.reloader.RequestNames()
 	}

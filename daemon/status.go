@@ -3,9 +3,9 @@ package daemon
 import (
 	"context"
 	"runtime"
-	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 )
 
@@ -39,34 +39,10 @@ func (d *Daemon) Agents() []AgentStatus {
 }
 
 // A ClientStatus has the properties of one client.
-type ClientStatus struct {
-	Number    int32 // as agents know it
-	Address   string
-	Since     time.Time
-	UID       int64 // -1 if unknown
-	Whoami    string
-	Container string
-	Denied    string // the operations that access rules deny; "" if none
-}
+type ClientStatus = clients.Info
 
 // Clients returns the status of all clients, the oldest first.
-func (d *Daemon) Clients() []ClientStatus {
-	list := d.sessions.Clients.Infos()
-	all := make([]ClientStatus, len(list))
-	for i, c := range list {
-		all[i] = ClientStatus{
-			Number: c.Number, Address: c.Address, Since: c.Since,
-			UID: c.UID, Whoami: c.Whoami, Container: c.Container,
-		}
-		if c.Unix {
-			all[i].Address = "unix:" + c.Address
-		}
-		if c.Denied != 0 {
-			all[i].Denied = c.Denied.String()
-		}
-	}
-	return all
-}
+func (d *Daemon) Clients() []ClientStatus { return d.sessions.Clients.Infos() }
 
 // A ReloadStatus is the number of reloads and the result of the last one.
 type ReloadStatus = reload.Status

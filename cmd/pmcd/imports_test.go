@@ -118,18 +118,21 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 # The daemon. Diag formats what it is given; agentset knows no clients.
 in daemon/internal
 agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
+agenttest: ./agentset ./diag ./routes agents agents/transport agents/wire pdu pmcdconf pmnsload
+calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
 conn: agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 logtest: agents/logtext
 reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
+names: ./agentset ./calls ./clients ./routes agents agents/transport pdu pmnsload
 routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./clients ./conn ./diag ./routes ./sasl ./secure ./slots access agents agents/fairqueue agents/logtext
-  agents/transport pdu pmcdconf/hostlabels pmcdconf/regular pmnsload
+session: ./agentset ./calls ./clients ./conn ./diag ./names ./routes ./sasl ./secure ./slots access
+  agents/fairqueue agents/logtext agents/transport pdu pmcdconf/hostlabels pmcdconf/regular
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
 # neither the options (cli) nor the daemon gets what it needs from them.
@@ -216,7 +219,9 @@ var mustNotImport = map[string][]string{
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/calls":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/clients":  {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/names":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},

@@ -90,16 +90,13 @@ func (c *Client) Denied() access.Op {
 	return c.Grant.Denied()
 }
 
-// Refuse notes that the client may not be connected any more, and why.
-func (c *Client) Refuse(code pdu.Errno) { c.refused.Store(int32(code)) }
-
-// ErrRefused ends a session that Disconnect has refused.
+// ErrRefused ends the session of a client that was refused.
 var ErrRefused = errors.New("refused")
 
-// Disconnect refuses the client and disconnects it, as soon as it has the answer to a request
-// in progress.
-func (c *Client) Disconnect(code pdu.Errno) {
-	c.Refuse(code)
+// Refuse notes that the client may not be connected any more, and why, and disconnects it, as
+// soon as it has the answer to a request in progress.
+func (c *Client) Refuse(code pdu.Errno) {
+	c.refused.Store(int32(code))
 	c.Conn.Interrupt(ErrRefused)
 }
 

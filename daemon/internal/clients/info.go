@@ -25,7 +25,7 @@ type Info struct {
 	UID       int64 // -1 if it is not known
 	Whoami    string
 	Container string
-	Denied    access.Op // operations
+	Denied    string // operations; "" if none
 }
 
 // Infos reports on all clients, the oldest first.
@@ -85,10 +85,12 @@ func (c *Client) info() Info {
 		Since:     c.Since,
 		UID:       -1,
 		Container: c.Container.Name(),
-		Denied:    c.Denied(),
 	}
 	if text := c.whoami.Load(); text != nil {
 		info.Whoami = *text
+	}
+	if op := c.Denied(); op != 0 {
+		info.Denied = op.String()
 	}
 	if p := c.Account(); p.HasUser {
 		info.UID = int64(p.UID)
@@ -110,10 +112,7 @@ func (l *List) Log(log *slog.Logger, title string) {
 	slices.SortFunc(list, func(a, b Info) int { return int(a.Number) - int(b.Number) })
 	rows := make([]diag.ClientRow, len(list))
 	for i, c := range list {
-		rows[i] = diag.ClientRow{FD: c.FD, Addr: c.Address, Version: c.Version}
-		if c.Denied != 0 {
-			rows[i].Denied = c.Denied.String()
-		}
+		rows[i] = diag.ClientRow{FD: c.FD, Addr: c.Address, Version: c.Version, Denied: c.Denied}
 	}
 	log.Info(diag.ClientTable(title, rows), logtext.Event("client_table"))
 }

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"sync"
 
@@ -16,7 +15,7 @@ type List struct {
 	byNum map[int32]*Client
 	bySeq []*Client // in ascending order: the oldest first, until seq has wrapped
 	last  []*Client // what All has returned; nil if bySeq has changed since
-	free  numbers   // numbers below next that no client has
+	free  []int32   // numbers below next that no client has, in ascending order
 	next  int32
 	seq   uint32
 }
@@ -29,7 +28,8 @@ func (l *List) Add(c *Client) {
 		l.byNum = make(map[int32]*Client)
 	}
 	if len(l.free) > 0 {
-		c.Num = heap.Pop(&l.free).(int32)
+		c.Num = l.free[0]
+		l.free = slices.Delete(l.free, 0, 1)
 	} else {
 		c.Num = l.next
 		l.next++
@@ -59,7 +59,8 @@ func (l *List) Remove(c *Client) {
 	}
 	l.bySeq = slices.Delete(l.bySeq, i, i+1)
 	l.last = nil
-	heap.Push(&l.free, c.Num)
+	i, _ = slices.BinarySearch(l.free, c.Num)
+	l.free = slices.Insert(l.free, i, c.Num)
 }
 
 // Client returns the client with a number, or nil.
@@ -131,18 +132,4 @@ func (l *List) AgentConnected(to *agentset.Conn) {
 	for _, c := range l.All() {
 		c.known.sendTo(to, c.Num, false)
 	}
-}
-
-// numbers is a heap, for package container/heap.
-type numbers []int32
-
-func (n numbers) Len() int           { return len(n) }
-func (n numbers) Less(i, j int) bool { return n[i] < n[j] }
-func (n numbers) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
-func (n *numbers) Push(x any)        { *n = append(*n, x.(int32)) }
-func (n *numbers) Pop() any {
-	last := len(*n) - 1
-	x := (*n)[last]
-	*n = (*n)[:last]
-	return x
 }

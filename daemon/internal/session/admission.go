@@ -91,9 +91,9 @@ func (s *Server) ApplyRules(rules *access.List) {
 	for _, r := range s.admission.counter.Recount(rules) {
 		// It may have disconnected, and another client may have its number.
 		if c := s.Clients.Client(int32(r.Conn.Num())); c != nil && &c.Grant == r.Conn {
-			code := errnoOf(r.Err)
+			code := refusal(r.Err)
 			s.logViolation(c, code) // now, as tables of the clients that are left follow
-			c.Disconnect(code)
+			c.Refuse(code)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (s *session) sendAttrs() {
 // returns why not.
 func (s *session) admit() pdu.Errno {
 	if err := s.srv.admission.counter.Admit(&s.client.Grant, int(s.client.Num), s.client.Peer); err != nil {
-		return errnoOf(err)
+		return refusal(err)
 	}
 	return 0
 }
@@ -137,10 +137,21 @@ func (s *session) checked(err error) []pdu.Errno {
 			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}; the client may neither fetch nor store",
 				"client", s.client.Num, "address", s.client.Addr, "error", err)
 		}
-		return []pdu.Errno{errnoOf(err)}
+		return []pdu.Errno{refusal(err)}
 	}
 	s.sendAttrs()
 	return nil
+}
+
+// refusal returns the code of an error of package access for a client.
+func refusal(err error) pdu.Errno {
+	switch {
+	case errors.Is(err, access.ErrConnLimit):
+		return pdu.ErrnoConnLimit
+	case errors.Is(err, access.ErrDenied), errors.As(err, new(*access.AccountError)):
+		return pdu.ErrnoPermission
+	}
+	return pdu.ErrnoOf(err)
 }
 
 // violations has the hosts whose clients were refused since the configuration was last

@@ -2,27 +2,26 @@ package session
 
 import "github.com/gopcp/pmcd/pdu"
 
-// setProfile replaces the profile of one of the client's contexts. Success
-// has no answer.
-func (r request) setProfile(b []byte) error {
+// setProfile replaces the profile of one of the client's contexts.
+func (s *session) setProfile(b []byte) error {
 	p := new(pdu.Profile)
 	if _, err := pdu.ParseInto(b, p); err != nil {
-		return r.fail(pdu.ErrnoIPC)
+		return pdu.ErrnoIPC
 	}
-	old, ok := r.contexts.room(p.Context, r.srv.cfg.MaxContexts)
+	old, ok := s.contexts.room(p.Context, s.srv.cfg.MaxContexts)
 	if !ok {
-		return r.fail(pdu.ErrnoEAGAIN)
+		return pdu.ErrnoEAGAIN
 	}
-	r.srv.decoded.forget(old)
+	s.srv.decoded.forget(old)
 	profile := newProfile(b, p)
-	if err := r.holdProfile(old, profile); err != nil {
-		r.contexts.set(p.Context, nil) // the old one would give other values than the client expects
-		r.srv.cfg.Limiter.Warn("profiles", "client[{client}] {address}: a profile is refused (EAGAIN): {error}",
-			"client", r.client.Num, "address", r.client.Addr, "error", err)
-		return r.fail(pdu.ErrnoEAGAIN)
+	if err := s.holdProfile(old, profile); err != nil {
+		s.contexts.set(p.Context, nil) // the old one would give other values than the client expects
+		s.srv.cfg.Limiter.Warn("profiles", "client[{client}] {address}: a profile is refused (EAGAIN): {error}",
+			"client", s.client.Num, "address", s.client.Addr, "error", err)
+		return pdu.ErrnoEAGAIN
 	}
-	r.contexts.set(p.Context, profile)
-	r.contexts.current = p.Context
+	s.contexts.set(p.Context, profile)
+	s.contexts.current = p.Context
 	return nil
 }
 

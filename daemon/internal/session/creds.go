@@ -30,27 +30,27 @@ func parseCreds(b []byte) (version int32, flags pdu.Features, err error) {
 }
 
 // creds handles a CREDS PDU. Success has no answer of its own.
-func (r request) creds(b []byte) error {
+func (r *request) creds(b []byte) error {
 	version, flags, err := parseCreds(b)
 	if err == nil && flags&pdu.FeatureSecure != 0 && flags&^knownFlags == 0 && flags&pdu.FeatureCompress == 0 {
-		r.client.Version.Store(version)
+		r.s.client.Version.Store(version)
 		if goOn, err := r.secure(flags); err != nil || !goOn {
 			return err
 		}
 		flags &^= pdu.FeatureSecure | pdu.FeatureSecureAck
 	}
-	if err == nil && version != 0 && !r.client.NeedsCert.Load() && r.wantsLogin(flags) {
-		r.client.Version.Store(version)
+	if err == nil && version != 0 && !r.s.client.NeedsCert.Load() && r.s.wantsLogin(flags) {
+		r.s.client.Version.Store(version)
 		if ok, err := r.login(); err != nil || !ok {
 			return err
 		}
 		flags &^= pdu.FeatureAuth
 	}
-	refusal, known := r.setCreds(version, flags, err)
+	refusal, known := r.s.setCreds(version, flags, err)
 	if known {
-		refusal = r.checkAccount()
+		refusal = r.s.checkAccount()
 	}
-	r.debugAuth()
+	r.s.debugAuth()
 	return r.failAll(refusal)
 }
 
@@ -81,10 +81,10 @@ func (s *session) setCreds(version int32, flags pdu.Features, err error) (refusa
 }
 
 // secure begins TLS. It reports false if the client has got an error.
-func (r request) secure(flags pdu.Features) (goOn bool, err error) {
-	policy := r.srv.admission.secure()
+func (r *request) secure(flags pdu.Features) (goOn bool, err error) {
+	policy := r.s.srv.admission.secure()
 	switch {
-	case r.stream != r.client.Conn: // for the second time
+	case r.s.stream != r.s.client.Conn: // for the second time
 		return false, r.fail(pdu.ErrnoIPC)
 	case policy == nil && flags&pdu.FeatureSecureAck != 0:
 		return false, r.failAll([]pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn}) // one is the acknowledgement
@@ -97,21 +97,21 @@ func (r request) secure(flags pdu.Features) (goOn bool, err error) {
 	}
 	pending := slices.Clone(r.in[r.next:])
 	r.in = r.in[:r.next]
-	r.wait(func() { // handshakes have turns of their own
-		r.BeforeWait()
-		r.stream, err = r.srv.tls.Server(r.stream, policy.Config(), pending, &r.client.Key, r.holdRequest)
+	r.s.wait(func() { // handshakes have turns of their own
+		r.s.BeforeWait()
+		r.s.stream, err = r.s.srv.tls.Server(r.s.stream, policy.Config(), pending, &r.s.client.Key, r.s.holdRequest)
 	})
 	if err != nil {
 		return false, &handshakeError{err}
 	}
-	r.client.NeedsCert.Store(false) // with -Q the policy requires one
+	r.s.client.NeedsCert.Store(false) // with -Q the policy requires one
 	// What came in clear text may be from another host than the client, on the way between.
-	if r.client.User.Load() != nil {
-		r.setUser(nil)
-		r.sendAttrs()
+	if r.s.client.User.Load() != nil {
+		r.s.setUser(nil)
+		r.s.sendAttrs()
 	}
-	r.client.Container.Awaited = false
-	r.client.Container.Set("")
+	r.s.client.Container.Awaited = false
+	r.s.client.Container.Set("")
 	return true, nil
 }
 

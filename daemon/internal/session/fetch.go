@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -25,84 +25,83 @@ const highResExtra = pdu.SpareHighRes
 var hostnameID = pdu.NewPMID(2, 0, 21)
 
 // A fetchRequest is a FETCH or a HIGHRES_FETCH.
-type fetchRequest struct{ request }
+type fetchRequest struct {
+	s        *session
+	calls    *calls.Caller
+	pdu      *pdu.Fetch
+	distinct *distinct
+	high     bool // HIGHRES_FETCH, which agents do not know
+}
 
-// fetch answers FETCH and HIGHRES_FETCH. Agents know the former only.
-func (r fetchRequest) fetch(b []byte) error {
+// answer returns the reply to b.
+func (r fetchRequest) answer(b []byte) ([]byte, error) {
 	_, t, _ := pdu.Header(b)
-	high := t == pdu.TypeHighResFetch
-	if high {
+	if r.high {
 		binary.BigEndian.PutUint32(b[4:], uint32(pdu.TypeFetch)) // the rest is the same
 	}
-	m := &r.fetchPDU
+	m, c, srv := r.pdu, r.calls, r.s.srv
 	if _, err := pdu.ParseInto(b, m); err != nil {
-		return r.fail(pdu.ErrnoIPC)
+		return nil, pdu.ErrnoIPC
 	}
-	if len(m.PMIDs) > r.srv.cfg.MaxMetrics {
-		return r.fail(pdu.ErrnoTooBig)
+	if len(m.PMIDs) > srv.cfg.MaxMetrics {
+		return nil, pdu.ErrnoTooBig
 	}
-	profile := r.profile(m.Context)
+	profile := r.s.profile(m.Context)
 	if profile == nil {
-		r.srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
-			"context", m.Context, "client", r.client.Num, "address", r.client.Addr)
-		return r.fail(pdu.ErrnoNoProfile)
+		srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
+			"context", m.Context, "client", r.s.client.Num, "address", r.s.client.Addr)
+		return nil, pdu.ErrnoNoProfile
 	}
-	r.contexts.current = m.Context
-	if r.client.Container.Chosen && slices.Contains(m.PMIDs, hostnameID) {
-		r.wait(func() { r.client.Container.LookUpHost(r.srv.cfg.ContainerHost) })
+	r.s.contexts.current = m.Context
+	if r.s.client.Container.Chosen && slices.Contains(m.PMIDs, hostnameID) {
+		r.s.wait(func() { r.s.client.Container.LookUpHost(srv.cfg.ContainerHost) })
 	}
-	call := transport.Call{
-		Origin:  agents.Origin{Client: r.client.Num, Context: m.Context},
-		Profile: profile,
-		Timeout: r.srv.cfg.RequestTimeout(),
-		Req:     b,
-	}
+	call := c.NewCall(m.Context, profile, b)
 	var repeated bool
-	if m.PMIDs, repeated = r.distinct.reduce(m.PMIDs, r.srv.hashSeed); repeated {
+	if m.PMIDs, repeated = r.distinct.reduce(m.PMIDs, srv.hashSeed); repeated {
 		var err error
-		if r.req, err = pdu.Append(r.req[:0], 0, m); err != nil {
-			return r.fail(errnoOf(err))
+		if c.Req, err = pdu.Append(c.Req[:0], 0, m); err != nil {
+			return nil, err
 		}
-		call.Req = r.req
+		call.Req = c.Req
 	}
 	room := noticeLen
-	if high {
+	if r.high {
 		room += highResExtra
 	}
-	r.out = append(r.out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
+	c.Out = append(c.Out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
 
 	var err error
 	if domain, n := domainRun(m.PMIDs); n == len(m.PMIDs) {
-		err = r.fetchOne(&call, domain, high)
+		err = r.fetchOne(&call, domain)
 	} else {
-		err = r.fetchSeveral(&call, high)
+		err = r.fetchSeveral(&call)
 	}
 	if err == nil && repeated {
-		defer r.endLarge()
 		err = r.repeat()
 	}
 	if err != nil {
-		r.logTooLong(t, nil, err)
-		return r.fail(errnoOf(err))
+		c.LogTooLong(t, nil, err)
+		return nil, err
 	}
-	out := r.out[noticeLen:]
+	out := c.Out[noticeLen:]
 	now := time.Now()
-	if high {
+	if r.high {
 		pdu.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
 	} else {
 		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
 	}
-	if r.srv.hostname.due(now) {
-		r.srv.CheckHostname(now)
+	if srv.hostname.due(now) {
+		srv.CheckHostname(now)
 	}
-	r.srv.subtrees.check(now)
-	if bits := r.client.Notices.Swap(0); bits != 0 {
-		appendError(r.out[:0], pdu.Errno(bits))
+	srv.Missing.Check(now)
+	if bits := r.s.client.Notices.Swap(0); bits != 0 {
+		appendError(c.Out[:0], pdu.Errno(bits))
 		_, t, _ = pdu.Header(out)
-		r.srv.cfg.Counts.Out(t) // write counts the ERROR
-		out = r.out
+		srv.cfg.Counts.Out(t) // write counts the ERROR
+		out = c.Out
 	}
-	return r.write(out)
+	return out, nil
 }
 
 // domainRun reports how many of ids, of which there are some, are of one domain
@@ -115,38 +114,37 @@ func domainRun(ids []pdu.PMID) (domain, n int) {
 }
 
 // fetchOne makes one agent's RESULT the reply, with another head. After noticeLen
-// bytes r.out has the reply, without a time.
-func (r fetchRequest) fetchOne(call *transport.Call, domain int, high bool) error {
-	err := r.askOne(call, domain, len(r.out))
+// bytes r.calls.Out has the reply, without a time.
+func (r fetchRequest) fetchOne(call *transport.Call, domain int) error {
+	err := r.askOne(call, domain, len(r.calls.Out))
 	switch {
-	case err == nil && high:
-		pdu.ToHighRes(r.out[noticeLen:])
+	case err == nil && r.high:
+		pdu.ToHighRes(r.calls.Out[noticeLen:])
 		return nil
 	case err == nil:
-		pdu.SetFrom(r.out[noticeLen:], 0)
+		pdu.SetFrom(r.calls.Out[noticeLen:], 0)
 		return nil
 	}
-	code := errnoOf(err)
-	r.begin(high)
-	for _, id := range r.fetchPDU.PMIDs {
-		r.result.Fail(id, code)
+	code := calls.Errno(err)
+	r.begin()
+	for _, id := range r.pdu.PMIDs {
+		r.calls.Result.Fail(id, code)
 	}
 	return r.finish()
 }
 
-// askOne puts the RESULT of the only agent of a fetch into r.out, after start bytes.
+// askOne puts the RESULT of the only agent of a fetch into r.calls.Out, after start bytes.
 func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
-	a, c, err := r.available(domain)
+	a, conn, err := r.calls.Available(domain, false)
 	if err != nil {
 		return err
 	}
-	defer c.Release()
-	r.call = *call
-	if err := r.roundTrip(a, c, &r.call, &r.out); err != nil {
+	defer conn.Release()
+	if err := r.calls.AppendReply(a, conn, call, &r.calls.Out); err != nil {
 		return err
 	}
-	b := r.out[start:]
-	return r.checked(a, c, b, pdu.CheckResult(b, r.fetchPDU.PMIDs))
+	b := r.calls.Out[start:]
+	return r.checked(a, conn, b, pdu.CheckResult(b, r.pdu.PMIDs))
 }
 
 // checked handles the outcome of a check of b, the RESULT of an agent. If err is nil,
@@ -158,10 +156,10 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
-			r.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}) has reported state changes that only pmcd may report: bits {bits}; they are ignored",
+			r.s.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}) has reported state changes that only pmcd may report: bits {bits}; they are ignored",
 				"agent", a.Name(), "domain", a.Domain, "bits", fmt.Sprintf("%#x", flags&^allowed))
 		}
-		r.srv.Notify(flags & allowed)
+		r.s.srv.Notify(flags & allowed)
 	}
 	return nil
 }
@@ -169,50 +167,46 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 // fetchSeveral sends to several agents before it waits for any, and puts their value
 // sets in the order that the client asked for. The slowest is first: the others do
 // their work in its time.
-func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
-	defer r.reset()
-	for rest := r.fetchPDU.PMIDs; len(rest) > 0; {
+func (r fetchRequest) fetchSeveral(call *transport.Call) error {
+	defer r.calls.Reset()
+	for rest := r.pdu.PMIDs; len(rest) > 0; {
 		domain, n := domainRun(rest)
-		f := &r.sub(domain).fetch
+		f := &r.calls.Sub(domain).Fetch
 		f.PMIDs = append(f.PMIDs, rest[:n]...)
 		rest = rest[n:]
 	}
-	order := r.slowestFirst()
+	order := r.calls.SlowestFirst()
 	call.Batched = true
 	for _, p := range order {
-		p.fetch.Context = call.Origin.Context
+		p.Fetch.Context = call.Origin.Context
 		var err error
-		p.req, err = pdu.Append(p.req[:0], 0, &p.fetch)
-		if p.absent {
+		p.Req, err = pdu.Append(p.Req[:0], 0, &p.Fetch)
+		if p.Absent {
 			err = pdu.ErrnoNoAgent
 		} else if err == nil {
-			err = r.sendSub(p, p.fetch.PMIDs[0].Domain(), call)
+			err = r.calls.SendSub(p, p.Fetch.PMIDs[0].Domain(), call, false)
 		}
-		p.err = errnoOf(err)
+		p.Err = calls.Errno(err)
 	}
 	for _, p := range order {
-		if p.err != 0 {
+		if p.Err != 0 {
 			continue
 		}
-		p.reply = p.reply[:0]
-		err := r.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
-		if err == nil {
-			err = r.checked(p.agent, p.conn, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
-		}
-		p.conn.Release()
-		p.err = errnoOf(err)
+		p.Err = calls.Errno(r.calls.ReceiveSub(p, func() error {
+			return r.checked(p.Agent, p.Conn, p.Reply, p.Sets.Open(p.Reply, p.Fetch.PMIDs))
+		}))
 	}
-	r.begin(high)
-	for i := range r.subs {
-		p := &r.subs[i]
-		if p.err != 0 {
-			p.sets.Fail(p.fetch.PMIDs, p.err)
+	r.begin()
+	for i := range r.calls.Subs {
+		p := &r.calls.Subs[i]
+		if p.Err != 0 {
+			p.Sets.Fail(p.Fetch.PMIDs, p.Err)
 		}
-		r.result.Join(&p.sets)
+		r.calls.Result.Join(&p.Sets)
 	}
-	for rest := r.fetchPDU.PMIDs; len(rest) > 0; {
+	for rest := r.pdu.PMIDs; len(rest) > 0; {
 		domain, n := domainRun(rest)
-		r.result.Move(&r.sub(domain).sets, n)
+		r.calls.Result.Move(&r.calls.Sub(domain).Sets, n)
 		rest = rest[n:]
 	}
 	return r.finish()
@@ -221,32 +215,33 @@ func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 // repeat puts the value sets in the reply, of which there is one for each PMID, in the
 // order of the request. Large replies are made in turns: see largeReplies.
 func (r fetchRequest) repeat() error {
-	n, err := pdu.RepeatedLen(r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply)
+	n, err := pdu.RepeatedLen(r.calls.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
 	if err != nil {
 		return err
 	}
-	if r.beginLarge(n); r.srv.aborted.Load() {
+	if r.s.beginLarge(n); r.s.srv.calls.Ended.Load() {
 		return pdu.ErrnoNoAgent // hundreds may have waited
 	}
-	r.ans, err = pdu.AppendRepeated(append(r.ans[:0], r.out[:noticeLen]...), r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply)
-	r.out, r.ans = r.ans, r.out
+	c := r.calls
+	c.Ans, err = pdu.AppendRepeated(append(c.Ans[:0], c.Out[:noticeLen]...), c.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
+	c.Out, c.Ans = c.Ans, c.Out
 	return err
 }
 
-// begin starts a reply that is not an agent's, after noticeLen bytes of r.out.
-func (r fetchRequest) begin(high bool) {
-	r.result.Limit(r.srv.cfg.MaxReply)
-	if high {
-		r.result.ResetHighRes(r.out[:noticeLen], 0)
+// begin starts a reply that is not an agent's, after noticeLen bytes of r.calls.Out.
+func (r fetchRequest) begin() {
+	r.calls.Result.Limit(r.s.srv.cfg.MaxReply)
+	if r.high {
+		r.calls.Result.ResetHighRes(r.calls.Out[:noticeLen], 0)
 	} else {
-		r.result.Reset(r.out[:noticeLen], 0)
+		r.calls.Result.Reset(r.calls.Out[:noticeLen], 0)
 	}
 }
 
 func (r fetchRequest) finish() error {
-	b, err := r.result.Finish()
+	b, err := r.calls.Result.Finish()
 	if err == nil {
-		r.out = b
+		r.calls.Out = b
 	}
 	return err
 }

@@ -8,25 +8,27 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // labels answers LABEL_REQ. The labels of the host are pmcd's own; the others
 // come from agents, and clients merge the levels.
-func (r request) labels(b []byte) error {
+func labels(c *calls.Caller, b []byte, host *hostLabels, context int32, profileOf func(context int32) *pdu.Profile) ([]byte, error) {
 	var m pdu.LabelReq
 	if _, err := pdu.ParseInto(b, &m); err != nil {
-		return r.fail(pdu.ErrnoIPC)
+		return nil, pdu.ErrnoIPC
 	}
 	var domain int
 	var unknown pdu.Errno
 	switch m.Kind {
 	case pdu.LabelContext:
-		set, err := r.contextLabels()
+		set, err := contextLabels(host, c.Client)
 		if err != nil {
-			return r.fail(errnoOf(err))
+			return nil, err
 		}
-		return r.reply(&pdu.Labels{Ident: noIdent, Kind: m.Kind, Sets: []pdu.LabelSet{set}})
+		return c.Reply(&pdu.Labels{Ident: noIdent, Kind: m.Kind, Sets: []pdu.LabelSet{set}})
 	case pdu.LabelDomain:
 		domain, unknown = int(m.Ident), pdu.ErrnoNoAgent
 	case pdu.LabelInDom, pdu.LabelInstances:
@@ -34,33 +36,33 @@ func (r request) labels(b []byte) error {
 	case pdu.LabelCluster, pdu.LabelItem:
 		domain, unknown = pdu.PMID(m.Ident).Domain(), pdu.ErrnoPMID
 	default:
-		return r.fail(pdu.ErrnoType)
+		return nil, pdu.ErrnoType
 	}
-	profile := r.profile(r.contexts.current)
+	profile := profileOf(context)
 	if profile == nil {
 		profile = allInstances
 	}
-	answer, err := r.ask(domain, profile, b, unknown)
+	call := c.NewCall(context, profile, b)
+	answer, err := c.Ask(domain, &call, unknown)
 	if err != nil {
-		return r.fail(errnoOf(err))
+		return nil, err
 	}
 	reply := answer.(*pdu.Labels)
 	if len(reply.Sets) > 1 && m.Kind != pdu.LabelInstances {
 		reply.Sets = reply.Sets[:1]
-		return r.reply(reply)
+		return c.Reply(reply)
 	}
 	if len(reply.Sets) == 0 && m.Kind == pdu.LabelDomain {
-		if a := r.routes.Agent(domain); knowsNoLabels(a.Conn()) {
+		if a := c.Routes.Agent(domain); knowsNoLabels(a.Conn()) {
 			set, err := agentLabel(a.Name())
 			if err != nil {
-				return r.fail(errnoOf(err))
+				return nil, err
 			}
 			reply.Sets = append(reply.Sets, set)
-			return r.reply(reply)
+			return c.Reply(reply)
 		}
 	}
-	pdu.SetFrom(r.ans, 0)
-	return r.write(r.ans)
+	return c.Answer(), nil
 }
 
 // knowsNoLabels reports whether the agent of c is a DSO that is older than labels. In C
@@ -89,15 +91,15 @@ var allInstances = new(pdu.Profile)
 
 // contextLabels returns the labels of the host: those of the files, those that pmcd makes
 // for the host, and optional ones for the client.
-func (r request) contextLabels() (pdu.LabelSet, error) {
-	host, changed := r.srv.labels.current(time.Now())
+func contextLabels(labels *hostLabels, client *clients.Client) (pdu.LabelSet, error) {
+	host, changed := labels.current(time.Now())
 	if changed {
-		r.srv.Notify(pdu.StateLabelChange)
+		labels.notify(pdu.StateLabelChange)
 	}
 	if host.err != nil {
 		return pdu.LabelSet{}, host.err
 	}
-	container, account := r.client.Container.Name(), r.client.Account()
+	container, account := client.Container.Name(), client.Account()
 	if container == "" && !account.HasUser {
 		return host.set, nil
 	}
@@ -109,5 +111,5 @@ func (r request) contextLabels() (pdu.LabelSet, error) {
 		addLabel(byName, pdu.LabelOptional, "groupid", account.GID)
 		addLabel(byName, pdu.LabelOptional, "userid", account.UID)
 	}
-	return r.srv.labels.set(slices.Collect(maps.Values(byName)))
+	return labels.set(slices.Collect(maps.Values(byName)))
 }

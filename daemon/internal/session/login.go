@@ -44,18 +44,18 @@ func (s *session) wantsLogin(flags pdu.Features) bool {
 
 // login serves the login of a client. It reports false if the login has failed, and the
 // client has got the error. Then the client has no user, whatever it was before.
-func (r request) login() (ok bool, err error) {
-	defer r.debugAuth()
+func (r *request) login() (ok bool, err error) {
+	defer r.s.debugAuth()
 	var name string
-	r.wait(func() { name, err = r.exchangeLogin() })
+	r.s.wait(func() { name, err = r.exchangeLogin() })
 	var failed *loginError
 	var bad *badHeader
 	switch {
 	case errors.As(err, &failed):
-		r.logLogin(failed)
-		r.setUser(nil)
-		r.sendAttrs()
-		r.wait(func() { err = r.readAhead(failed.until) })
+		r.s.logLogin(failed)
+		r.s.setUser(nil)
+		r.s.sendAttrs()
+		r.s.wait(func() { err = r.readAhead(failed.until) })
 		if err != nil {
 			return false, err
 		}
@@ -65,10 +65,10 @@ func (r request) login() (ok bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	r.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.client.Num, "address", r.client.Addr)
+	r.s.srv.cfg.Log.Info("Successful authentication for user {user:q}", "user", name, "client", r.s.client.Num, "address", r.s.client.Addr)
 	var u *clients.User
-	r.wait(func() { u = r.srv.lookUp(name) })
-	r.setUser(u)
+	r.s.wait(func() { u = r.s.srv.lookUp(name) })
+	r.s.setUser(u)
 	return true, nil
 }
 
@@ -86,12 +86,12 @@ var errEarly = errors.New("it sends more requests than one before it has the ans
 
 // readAhead reads what the client sends until a time, which is not needed yet: to notice when
 // it disconnects. A client may send its first request right after its login.
-func (r request) readAhead(until time.Time) error {
+func (r *request) readAhead(until time.Time) error {
 	for time.Now().Before(until) {
-		if len(r.in)-r.next > r.srv.cfg.MaxPDU {
+		if len(r.in)-r.next > r.s.srv.cfg.MaxPDU {
 			return errEarly
 		}
-		r.stream.SetReadDeadline(until)
+		r.s.stream.SetReadDeadline(until)
 		if err := r.more(0); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
@@ -106,8 +106,8 @@ const checkTime = time.Millisecond
 type disconnect struct{ error }
 
 // checkClient returns a disconnect if there is a reason for one.
-func (r request) checkClient() error {
-	defer r.cpu.Release() // in TLS, it took one to decrypt the input
+func (r *request) checkClient() error {
+	defer r.s.cpu.Release() // in TLS, it took one to decrypt the input
 	if err := r.readAhead(time.Now().Add(checkTime)); err != nil {
 		return disconnect{err}
 	}
@@ -116,17 +116,21 @@ func (r request) checkClient() error {
 
 // exchangeLogin returns the name of the user that the client has logged in as. Errors other
 // than a *loginError end the session.
-func (r request) exchangeLogin() (name string, err error) {
-	r.BeforeWait() // logins have turns of their own
-	ctx := r.srv.serving
+func (r *request) exchangeLogin() (name string, err error) {
+	r.s.BeforeWait() // logins have turns of their own
+	ctx := r.s.srv.serving
 	x, mechs, err := r.beginLogin(ctx)
 	if err != nil {
 		return "", loginErrorOf(err)
 	}
 	defer x.Close()
-	answer := []byte(r.srv.offered(mechs, r.stream))
+	answer := []byte(r.s.srv.offered(mechs, r.s.stream))
 	for first := true; ; first = false {
-		if err := r.reply(&pdu.Attr{Value: answer}); err != nil {
+		b, err := r.calls.Reply(&pdu.Attr{Value: answer})
+		if err == nil {
+			err = r.write(b)
+		}
+		if err != nil {
 			return "", err
 		}
 		in, err := r.nextResponse()
@@ -138,7 +142,7 @@ func (r request) exchangeLogin() (name string, err error) {
 				return "", err
 			}
 		}
-		r.cpu.Release() // in TLS, it took one to decrypt the message
+		r.s.cpu.Release() // in TLS, it took one to decrypt the message
 		challenge, done, user, err := x.Step(ctx, in)
 		switch {
 		case err != nil:
@@ -151,10 +155,10 @@ func (r request) exchangeLogin() (name string, err error) {
 }
 
 // beginLogin begins a login when there is a place for it.
-func (r request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.srv.cfg.LoginTime)
+func (r *request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.s.srv.cfg.LoginTime)
 	defer cancel()
-	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.client.Key, Addr: r.client.Addr, Check: r.checkClient})
+	return r.s.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.s.cipherBits(), Key: r.s.client.Key, Addr: r.s.client.Addr, Check: r.checkClient})
 }
 
 // loginErrorOf returns an error of package sasl as a *loginError, or that of a disconnect.
@@ -174,8 +178,8 @@ func loginErrorOf(err error) error {
 }
 
 // nextResponse waits for the next message of a login.
-func (r request) nextResponse() ([]byte, error) {
-	limit := r.srv.cfg.LoginTime
+func (r *request) nextResponse() ([]byte, error) {
+	limit := r.s.srv.cfg.LoginTime
 	b, err := r.nextPDU(time.Now().Add(limit))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &loginError{code: pdu.ErrnoTimeout, err: fmt.Errorf("pduread: timeout (after %.3f sec)", limit.Seconds())}
@@ -203,20 +207,20 @@ func (r request) nextResponse() ([]byte, error) {
 }
 
 // nextPDU waits for the next PDU of the client until the deadline.
-func (r request) nextPDU(deadline time.Time) ([]byte, error) {
+func (r *request) nextPDU(deadline time.Time) ([]byte, error) {
 	for {
-		n, err := pdu.Frame(r.in[r.next:], r.srv.cfg.MaxPDU)
+		n, err := pdu.Frame(r.in[r.next:], r.s.srv.cfg.MaxPDU)
 		if err != nil {
 			claimed, t, _ := pdu.Header(r.in[r.next:])
-			return nil, &badHeader{int(claimed), r.srv.cfg.MaxPDU, t, err}
+			return nil, &badHeader{int(claimed), r.s.srv.cfg.MaxPDU, t, err}
 		}
 		if n > 0 && len(r.in)-r.next >= n {
 			b := r.in[r.next : r.next+n : r.next+n]
 			r.next += n
-			r.countIn(b)
+			r.s.countIn(b)
 			return b, nil
 		}
-		r.stream.SetReadDeadline(deadline)
+		r.s.stream.SetReadDeadline(deadline)
 		if err := r.more(n); err != nil {
 			return nil, err
 		}
@@ -239,17 +243,17 @@ func isClear(mechanism string) bool {
 
 // checkMechanism looks at the first message of a login: the name of a mechanism, up to a NUL.
 // A password in clear text is not for the network.
-func (r request) checkMechanism(in []byte) error {
+func (r *request) checkMechanism(in []byte) error {
 	name, _, _ := bytes.Cut(in, []byte{0})
-	if _, secure := r.stream.(*conn.Secure); secure || r.client.Peer.HasUser || !isClear(string(name)) {
+	if _, secure := r.s.stream.(*conn.Secure); secure || r.s.client.Peer.HasUser || !isClear(string(name)) {
 		return nil
 	}
 	mechanism := strings.ToUpper(string(name))
-	if r.srv.cfg.NoClearPasswords {
+	if r.s.srv.cfg.NoClearPasswords {
 		return &loginError{code: errnoNoMech, err: fmt.Errorf("mechanism %s sends passwords in clear text, which --no-clear-passwords does not allow without TLS", mechanism)}
 	}
-	r.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
-		"client", r.client.Num, "address", r.client.Addr, "mechanism", mechanism)
+	r.s.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
+		"client", r.s.client.Num, "address", r.s.client.Addr, "mechanism", mechanism)
 	return nil
 }
 

@@ -22,10 +22,10 @@ func (s *session) countOut(b []byte) {
 	s.traceClientPDU(true, b)
 }
 
-// write sends b, the last thing that a handler does with the scratch.
-func (r request) write(b []byte) error {
-	r.countOut(b)
-	_, err := r.stream.Write(b)
+// write sends b, the answer to a request.
+func (r *request) write(b []byte) error {
+	r.s.countOut(b)
+	_, err := r.s.stream.Write(b)
 	return err
 }
 
@@ -33,37 +33,27 @@ func (r request) write(b []byte) error {
 const maxJoined = 64 << 10
 
 // writePieces is write for a PDU that is in pieces.
-func (r request) writePieces(pieces [][]byte) error {
+func (r *request) writePieces(pieces [][]byte) error {
 	n, t, _ := pdu.Header(pieces[0])
-	r.srv.cfg.Counts.Out(t)
-	if r.srv.tracesPDUs() {
-		r.traceClientPDU(true, bytes.Join(pieces, nil))
+	r.s.srv.cfg.Counts.Out(t)
+	if r.s.srv.tracesPDUs() {
+		r.s.traceClientPDU(true, bytes.Join(pieces, nil))
 	}
-	if _, secure := r.stream.(*conn.Secure); secure && n <= maxJoined { // each piece would be a record
+	if _, secure := r.s.stream.(*conn.Secure); secure && n <= maxJoined { // each piece would be a record
 		pieces = [][]byte{bytes.Join(pieces, nil)}
 	}
 	for _, b := range pieces {
-		if _, err := r.stream.Write(b); err != nil {
+		if _, err := r.s.stream.Write(b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reply sends m as the answer.
-func (r request) reply(m pdu.Message) error {
-	b, err := pdu.Append(r.out[:0], 0, m)
-	if err != nil {
-		return r.fail(errnoOf(err))
-	}
-	r.out = b
-	return r.write(b)
-}
-
 // fail sends an error as the answer.
-func (r request) fail(code pdu.Errno) error {
-	r.out = appendError(r.out[:0], code)
-	return r.write(r.out)
+func (r *request) fail(code pdu.Errno) error {
+	r.calls.Out = appendError(r.calls.Out[:0], code)
+	return r.write(r.calls.Out)
 }
 
 // appendError appends an ERROR PDU.

@@ -2,9 +2,9 @@
 // the client's requests with the replies of agents.
 //
 // A [Server] makes a session for each connection, and has what sessions share. A session
-// handles one PDU after the other. A request is a session with a requestScratch, while the
-// session handles PDUs. There is one file for each family of requests. An exchange is the
-// part of a request that talks to agents.
+// handles one PDU after the other, in a request that has the buffers. A handler, for each
+// family of requests, gets what it needs and returns the reply, or an error whose code is the
+// reply. It asks agents through a calls.Caller.
 //
 // The package does not accept connections (see conn), does not start agents (see
 // agentset) and reads no configuration, except label files.
@@ -23,9 +23,11 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/names"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
@@ -92,6 +94,7 @@ type Config struct {
 // A Server serves all clients. Any goroutine may call its methods.
 type Server struct {
 	Clients clients.List // those that are connected
+	Missing names.Missing
 
 	cfg       Config
 	plain     *slog.Logger
@@ -99,7 +102,7 @@ type Server struct {
 	admission admission
 	labels    hostLabels
 	hostname  hostname
-	subtrees  subtrees
+	calls     calls.Config
 	turnPool  transport.TurnPool
 	profiles  memory
 	requests  memory
@@ -108,7 +111,6 @@ type Server struct {
 	progress  progress
 	slots     *slots.Pool
 	tls       conn.TLS
-	aborted   atomic.Bool
 	serving   context.Context // ends by Abort
 	abort     context.CancelFunc
 	hashSeed  uint32 // of tables of PMIDs
@@ -120,7 +122,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), slots: slots.New(), hashSeed: rand.Uint32()}
 	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
 	s.labels.source, s.labels.load, s.labels.hostname = cfg.Labels, cfg.Labels.load, s.hostname.current
-	s.labels.limiter, s.labels.debug = cfg.Limiter, cfg.Debug
+	s.labels.notify, s.labels.limiter, s.labels.debug = s.Notify, cfg.Limiter, cfg.Debug
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
 	m := &s.cfg.Memory
@@ -135,7 +137,9 @@ func New(cfg Config) *Server {
 		s.admission.sasl = func() *sasl.Host { return nil }
 	}
 	s.serving, s.abort = context.WithCancel(context.Background())
-	s.subtrees.routes, s.subtrees.timeout = cfg.Routes, cfg.RequestTimeout
+	s.Missing.Routes, s.Missing.Timeout = cfg.Routes, cfg.RequestTimeout
+	c := &s.calls
+	c.Routes, c.Timeout, c.MaxReply, c.Limiter, c.Trace = cfg.Routes, cfg.RequestTimeout, cfg.MaxReply, cfg.Limiter, cfg.Trace
 	return s
 }
 
@@ -163,7 +167,7 @@ func (s *Server) InProgress() (n, most int) {
 // Abort aborts the connections of all clients. The sessions end by that.
 func (s *Server) Abort() {
 	s.abort()
-	s.aborted.Store(true)
+	s.calls.Ended.Store(true)
 	s.progress.stop() // those that wait there, and for slots, do no more work
 	s.slots.Close()
 	for _, client := range s.Clients.All() {
@@ -176,7 +180,7 @@ func (s *Server) Abort() {
 func (s *Server) Close() {
 	s.slots.Close()
 	s.turnPool.Close()
-	s.subtrees.probes.Wait()
+	s.Missing.Wait()
 }
 
 // IdleTurns returns the number of goroutines that are kept for requests to come.
@@ -189,10 +193,6 @@ func (s *Server) Notify(bits int32) {
 	}
 	s.Clients.Notify(bits)
 }
-
-// NamesBack notes that the agent of a domain can be asked for names again, or is about
-// to be. The clients that miss them are told.
-func (s *Server) NamesBack(domain int) { s.subtrees.namesBack(domain) }
 
 // RefreshLabels reads the label files and reports whether they differ from what was
 // read before.
@@ -214,28 +214,8 @@ func (s *Server) CheckHostname(now time.Time) {
 	}
 }
 
-// ContainerHostname returns what the host is called in the container of a client. It
-// reports false if the client has not chosen a container, or one that is not known.
-func (s *Server) ContainerHostname(client int32) (string, bool) {
-	if c := s.Clients.Client(client); c != nil {
-		if name := c.Container.Hostname.Load(); name != nil {
-			return *name, true
-		}
-	}
-	return "", false
-}
-
 // CurrentHostname returns the name of this host; "" if the system does not tell it.
 func (s *Server) CurrentHostname() string { return s.hostname.current() }
-
-// SetContainer replaces the container of a client; "" is none
-// (pmcd.client.container). The goroutine of the client's session calls it.
-func (s *Server) SetContainer(client int32, name string) {
-	if c := s.Clients.Client(client); c != nil {
-		c.Container.Set(name)
-		c.SendAttrs(s.cfg.Routes().Agents(), s.cfg.Debug)
-	}
-}
 
 // A MemoryInfo is what clients make pmcd keep of one kind.
 type MemoryInfo struct {

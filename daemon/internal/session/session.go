@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
@@ -30,9 +31,9 @@ type session struct {
 	memory     clientMemory
 	cpu        *slots.Slot
 	inProgress requestSlot
-	scratch    scratchHistory
-	current    *requestScratch // of the turn; nil between turns
-	large      *fairqueue.Use  // of the reply that is being made; nil if it is not large
+	history    requestHistory
+	current    *request       // of the turn; nil between turns
+	large      *fairqueue.Use // of the reply that is being made; nil if it is not large
 
 	greeted bool
 	err     error     // why the session ends
@@ -134,7 +135,7 @@ func (s *session) Await() bool {
 				s.begin()
 			}
 			s.cpu.Take()
-			if !s.srv.aborted.Load() {
+			if !s.srv.calls.Ended.Load() {
 				return true
 			}
 			err = io.EOF
@@ -151,8 +152,9 @@ func (s *session) Await() bool {
 
 // RunTurn implements transport.Session: it answers the client.
 func (s *session) RunTurn(t *transport.Turn) {
-	r := request{exchange{s, s.scratch.acquire()}}
-	r.turn, r.slot, s.current = t, s.cpu, r.requestScratch
+	r := s.history.acquire()
+	r.s, s.current = s, r
+	r.calls.Config, r.calls.Client, r.calls.Slot, r.calls.Turn = &s.srv.calls, s.client, s.cpu, t
 	n, err := s.stream.Read(r.in[:cap(r.in)])
 	r.in = r.in[:n]
 	if n > 0 {
@@ -161,7 +163,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.err = err
 	s.dropRequest()
 	s.current = nil
-	s.scratch.release(r.requestScratch)
+	s.history.release(r)
 	s.inProgress.end()
 	s.cpu.Release()
 }
@@ -182,7 +184,7 @@ func (s *session) end() {
 	s.closeMemory()
 	s.inProgress.close()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.client.Num, "address", s.client.Addr)
-	s.srv.subtrees.forget(s.client)
+	s.srv.Missing.Forget(s.client)
 	s.client.SendEnd(s.srv.cfg.Routes().Agents())
 	s.srv.Clients.Remove(s.client)
 	last := s.lastBytes()
@@ -228,7 +230,7 @@ func (s *session) logEnd(err error) {
 	default:
 		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address} is disconnected: {error}", "client", s.client.Num, "address", s.client.Addr, "error", err)
 	}
-	s.fault = errnoOf(err)
+	s.fault = calls.Errno(err)
 }
 
 // A badHeader is the head of what no PDU can be read from, said as PCP's QA

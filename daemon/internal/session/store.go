@@ -1,70 +1,45 @@
 package session
 
 import (
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // store answers RESULT from a client: each agent gets its value sets, and the
 // client one code for all. Neither a fence nor a profile matters to a store.
-func (r request) store(b []byte) error {
+func store(c *calls.Caller, b []byte) (code pdu.Errno) {
 	var m pdu.Result
 	if _, err := pdu.ParseInto(b, &m); err != nil {
-		return r.fail(pdu.ErrnoIPC)
+		return pdu.ErrnoIPC
 	}
-	defer r.reset()
+	defer c.Reset()
 	for _, vs := range m.Sets {
-		p := r.sub(vs.PMID.Domain())
-		p.store = append(p.store, vs)
+		p := c.Sub(vs.PMID.Domain())
+		p.Store = append(p.Store, vs)
 	}
-	for i := range r.subs {
-		p := &r.subs[i]
-		p.err = errnoOf(r.sendStore(p))
-	}
-	var code pdu.Errno
-	for i := range r.subs {
-		p := &r.subs[i]
-		if p.err == 0 {
-			p.err = errnoOf(r.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
-			p.conn.Release()
+	call := c.NewCall(0, nil, nil)
+	call.Turn = nil // the agent pmcd changes what belongs to this goroutine (SetContainer)
+	call.Batched = len(c.Subs) > 1
+	for i := range c.Subs {
+		p := &c.Subs[i]
+		err := error(pdu.ErrnoNoAgent)
+		if !p.Absent {
+			if p.Req, err = pdu.Append(p.Req[:0], 0, &pdu.Result{Sets: p.Store}); err == nil {
+				err = c.SendSub(p, p.Store[0].PMID.Domain(), &call, true)
+			}
 		}
-		if weight(p.err) >= weight(code) {
-			code = p.err
+		p.Err = calls.Errno(err)
+	}
+	for i := range c.Subs {
+		p := &c.Subs[i]
+		if p.Err == 0 {
+			p.Err = calls.Errno(c.ReceiveSub(p, nil))
+		}
+		if weight(p.Err) >= weight(code) {
+			code = p.Err
 		}
 	}
-	return r.fail(code)
-}
-
-// sendStore sends the part of a store that is for one agent.
-func (r request) sendStore(p *subrequest) (err error) {
-	if p.absent {
-		return pdu.ErrnoNoAgent
-	}
-	if p.agent, p.conn = r.acquire(p.store[0].PMID.Domain()); p.conn == nil {
-		return pdu.ErrnoNoAgent
-	}
-	defer func() {
-		if err != nil {
-			p.conn.Release()
-		}
-	}()
-	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
-		return err
-	}
-	p.call = transport.Call{
-		Origin:  agents.Origin{Client: r.client.Num},
-		Timeout: r.srv.cfg.RequestTimeout(),
-		Req:     p.req,
-		Key:     &r.client.Key,
-		Waiter:  waiter{r.requestScratch},
-		Batched: len(r.subs) > 1,
-	}
-	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		defer r.cpu.TakeAgain()
-		return r.failed(p.conn, &p.call, true, err)
-	}
-	return nil
+	return code
 }
 
 // weight orders the codes of several agents. A client gets the code with the largest weight;

@@ -3,13 +3,7 @@ package session
 // A session has a slot (package slots) while it handles a request, and none while it waits.
 
 // wait calls f, which may wait. If the session has a slot, others may have it meanwhile.
-func (s *session) wait(f func()) {
-	had := s.cpu.Release()
-	f()
-	if had {
-		s.cpu.TakeAgain()
-	}
-}
+func (s *session) wait(f func()) { s.cpu.Wait(f) }
 
 // begin waits until the session may have a request in progress, unless it has one.
 func (s *session) begin() {
@@ -36,7 +30,7 @@ func (s *session) BeforeDecrypt() {
 // and what is being written.
 func (s *session) BeforeWait() {
 	if s.current != nil {
-		s.current.shed()
+		s.current.calls.FreeLarge()
 	}
 	s.endLarge()
 	s.inProgress.end()

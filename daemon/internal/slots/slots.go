@@ -144,6 +144,15 @@ func (s *Slot) Release() bool {
 	return true
 }
 
+// Wait calls f, which may wait. If s is held, others may have it meanwhile.
+func (s *Slot) Wait(f func()) {
+	held := s.Release()
+	f()
+	if held {
+		s.TakeAgain()
+	}
+}
+
 // serve gives the free slots to those that wait. The caller holds mu.
 func (p *Pool) serve() {
 	for p.queue.Len() > 0 && (len(p.counted) < p.size || p.closed) {

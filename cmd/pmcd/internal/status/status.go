@@ -90,6 +90,9 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 			Number: c.Number, Address: c.Address, Since: c.Since,
 			Whoami: c.Whoami, Container: c.Container, Denied: c.Denied,
 		}
+		if c.Unix {
+			r.Clients[i].Address = "unix:" + c.Address
+		}
 		if c.UID >= 0 {
 			r.Clients[i].UID = &c.UID
 		}

@@ -1,17 +1,18 @@
-package session
+package names
 
 import (
 	"errors"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
 // dynamicNames are the names of a request that agents are asked for: those at or below
-// dynamic roots. Each of them is a series item once, however often it is in the request.
+// dynamic roots. Each of them is an item of a calls.Series once, however often it is in the request.
 type dynamicNames struct {
-	r       nameRequest
+	r       Request
 	names   []string
 	roots   []pmnsload.DynamicRoot
 	domains []int
@@ -44,16 +45,16 @@ func (d *dynamicNames) add(i int32, name string, e pmnsload.Entry) {
 }
 
 // askNames asks agents for d.
-func (r nameRequest) askNames(d *dynamicNames) {
+func (r Request) askNames(d *dynamicNames) {
 	d.r = r
-	r.askSeries(d, d.domains, pdu.ErrnoNoAgent)
+	r.Calls.AskSeries(d, d.domains, pdu.ErrnoNoAgent)
 }
 
-func (d *dynamicNames) append(b []byte, i int32) ([]byte, error) {
+func (d *dynamicNames) Append(b []byte, i int32) ([]byte, error) {
 	return pdu.Append(b, 0, &pdu.PMNSNames{Names: d.names[i : i+1]})
 }
 
-func (d *dynamicNames) answered(i int32, b []byte) error {
+func (d *dynamicNames) Answered(i int32, b []byte) error {
 	var m pdu.PMNSIDs
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return err
@@ -71,9 +72,9 @@ func (d *dynamicNames) answered(i int32, b []byte) error {
 	return nil
 }
 
-// failed implements series. An agent that is late counts as one that is down.
-func (d *dynamicNames) failed(i int32, err error, asked bool) {
-	d.last = errnoOf(err)
+// Failed implements calls.Series. An agent that is late counts as one that is down.
+func (d *dynamicNames) Failed(i int32, err error, asked bool) {
+	d.last = calls.Errno(err)
 	if asked {
 		return
 	}
@@ -89,6 +90,6 @@ func (d *dynamicNames) failed(i int32, err error, asked bool) {
 			d.noted = make(map[int]bool)
 		}
 		d.noted[domain] = true
-		d.r.noteNames(d.roots[i], err, false)
+		d.r.note(d.roots[i], err, false)
 	}
 }

@@ -1,4 +1,4 @@
-package session
+package names
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
@@ -15,10 +16,10 @@ import (
 
 // An agent that fails is asked more and more seldom, and on behalf of no client.
 func TestChecksBecomeSeldom(t *testing.T) {
-	var s subtrees
+	var s Missing
 	key := subtree{240, "d"}
 	c := new(clients.Client)
-	s.miss(c, key, gapFailed)
+	s.miss(c, key, failed)
 	g := s.missing[key]
 	now := time.Now()
 	if due := s.due(now); due != nil {
@@ -39,7 +40,7 @@ func TestChecksBecomeSeldom(t *testing.T) {
 		g.next = now.Add(g.wait)
 		s.update()
 	}
-	s.forget(c)
+	s.Forget(c)
 	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != 0 {
 		t.Errorf("without a client: %v, next %d", due, s.next.Load())
 	}
@@ -52,22 +53,22 @@ func TestChecksBecomeSeldom(t *testing.T) {
 // A failure is worth a line in the log for each kind, until the agent answers for
 // all its roots.
 func TestMissingIsLoggedOnce(t *testing.T) {
-	var s subtrees
+	var s Missing
 	a, b, all := subtree{240, "a"}, subtree{240, "b"}, subtree{domain: 240}
 	c, other := new(clients.Client), new(clients.Client)
 	for i, step := range []struct {
 		key  subtree
-		kind gapKind
+		why  reason
 		want bool
 	}{
-		{a, gapFailed, true}, {a, gapFailed, false}, {b, gapFailed, false}, {all, gapDown, true},
-		{subtree{domain: 241}, gapDown, true}, {all, gapDown, false}, {a, gapLate, true}, {all, gapFenced, true},
+		{a, failed, true}, {a, failed, false}, {b, failed, false}, {all, down, true},
+		{subtree{domain: 241}, down, true}, {all, down, false}, {a, late, true}, {all, fenced, true},
 	} {
-		if got := s.miss(c, step.key, step.kind); got != step.want {
+		if got := s.miss(c, step.key, step.why); got != step.want {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)
 		}
 	}
-	s.miss(other, a, gapFailed)
+	s.miss(other, a, failed)
 	s.answered(c, a) // b fails still
 	if got := other.Notices.Load(); got != uint32(pdu.StateNamesChange) {
 		t.Errorf("a client that missed the names is told %d", got)
@@ -78,7 +79,7 @@ func TestMissingIsLoggedOnce(t *testing.T) {
 	if s.missing[all] != nil {
 		t.Error("an agent that has answered is down")
 	}
-	if s.miss(c, a, gapFailed) {
+	if s.miss(c, a, failed) {
 		t.Error("logged again, though it has not answered for b")
 	}
 	s.answered(c, a)
@@ -86,45 +87,45 @@ func TestMissingIsLoggedOnce(t *testing.T) {
 	if got := c.Notices.Load(); got != 0 {
 		t.Errorf("the client that has asked, and has the names, is told %d", got)
 	}
-	if !s.miss(c, a, gapFailed) {
+	if !s.miss(c, a, failed) {
 		t.Error("not logged again")
 	}
 }
 
 // Clients are told that names are back when the agent has answered pmcd.
 func TestProbe(t *testing.T) {
-	a := new(namer)
+	a := new(agenttest.Namer)
 	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := startAgent(t, 240, a, tree)
-	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 100 * time.Millisecond }}
+	table := agenttest.Start(t, 240, a, tree)
+	s := Missing{Routes: func() *routes.Table { return table }, Timeout: func() time.Duration { return 100 * time.Millisecond }}
 	key, c := subtree{240, "d"}, new(clients.Client)
-	told := func() uint32 { return c.Notices.Swap(0) }
+	notified := func() uint32 { return c.Notices.Swap(0) }
 	refuse := func() ([]string, error) { return nil, pdu.ErrnoPermission }
-	s.miss(c, key, gapFailed)
-	a.traverse = refuse
+	s.miss(c, key, failed)
+	a.TraverseFunc = refuse
 	for range 3 {
-		if s.probe(key); told() != 0 || s.missing[key] == nil {
+		if s.probe(key); notified() != 0 || s.missing[key] == nil {
 			t.Error("told that names are back, of an agent that fails")
 		}
 	}
 	hang := make(chan struct{})
-	a.traverse = func() ([]string, error) { <-hang; return nil, nil }
-	if s.probe(key); told() != 0 || s.missing[key] == nil {
+	a.TraverseFunc = func() ([]string, error) { <-hang; return nil, nil }
+	if s.probe(key); notified() != 0 || s.missing[key] == nil {
 		t.Error("told that names are back, of an agent that hangs")
 	}
 	close(hang)
 	testutil.Eventually(t, "ready", func() bool { return s.answers(240) })
-	a.traverse = func() ([]string, error) { return nil, pdu.ErrnoName } // there are none
-	if s.probe(key); told() != uint32(pdu.StateNamesChange) || s.missing[key] != nil {
+	a.TraverseFunc = func() ([]string, error) { return nil, pdu.ErrnoName } // there are none
+	if s.probe(key); notified() != uint32(pdu.StateNamesChange) || s.missing[key] != nil {
 		t.Error("not told that names are back")
 	}
 
 	// A root that is no longer there does not fail.
-	a.traverse = refuse
-	s.miss(c, key, gapFailed)
+	a.TraverseFunc = refuse
+	s.miss(c, key, failed)
 	if tree, err = pmnsload.Parse("pmns", strings.NewReader("root { u }\nu { one 241:0:1 }\n"), pmnsload.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,40 +138,40 @@ func TestProbe(t *testing.T) {
 // A check that is due asks the agent, if it takes requests. A client that has
 // disconnected misses nothing, and an agent that is down stays one to look for.
 func TestCheck(t *testing.T) {
-	a := &namer{traverse: func() ([]string, error) { return []string{"d.x"}, nil }}
+	a := &agenttest.Namer{TraverseFunc: func() ([]string, error) { return []string{"d.x"}, nil }}
 	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := startAgent(t, 240, a, tree)
-	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 10 * time.Second }}
+	table := agenttest.Start(t, 240, a, tree)
+	s := Missing{Routes: func() *routes.Table { return table }, Timeout: func() time.Duration { return 10 * time.Second }}
 	c := new(clients.Client)
 	root, all := subtree{240, "d"}, subtree{domain: 240}
 
 	table.Agent(240).SetFenced(true)
-	s.miss(c, root, gapFailed)
-	s.miss(c, all, gapFenced)
+	s.miss(c, root, failed)
+	s.miss(c, all, fenced)
 	later := time.Now().Add(firstCheck)
 	for i := range 3 {
 		later = later.Add(2 * firstCheck)
-		s.check(later)
+		s.Check(later)
 		if s.next.Load() == 0 || len(s.missing) != 2 || c.Notices.Load() != 0 {
 			t.Errorf("after check %d of a fenced agent: next at %d, %d missing, told %d", i, s.next.Load(), len(s.missing), c.Notices.Load())
 		}
 	}
 	table.Agent(240).SetFenced(false)
-	s.check(later.Add(-time.Hour))
+	s.Check(later.Add(-time.Hour))
 	if len(s.missing) != 2 {
 		t.Error("a check that is not due")
 	}
-	s.check(later.Add(2 * firstCheck))
+	s.Check(later.Add(2 * firstCheck))
 	s.probes.Wait()
 	if got := c.Notices.Swap(0); got != uint32(pdu.StateNamesChange) || len(s.missing) != 0 {
 		t.Errorf("the client is told %d, %d missing", got, len(s.missing))
 	}
 
-	s.miss(c, all, gapDown)
-	s.forget(c)
+	s.miss(c, all, down)
+	s.Forget(c)
 	if s.next.Load() != 0 || s.missing[all] == nil {
 		t.Error("a check is due although no client misses names, or the agent is forgotten")
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -35,14 +37,14 @@ func TestTurnsOfDescs(t *testing.T) {
 		known int // descriptors in the reply
 	}{
 		{"a quick agent", ids, 0, 0, []int{1, 128, 128, 43}, 299},
-		{"an agent that takes 0.1 ms", ids[:100], seriesSlice / 40, 0, []int{1, 40, 40, 19}, 99},
-		{"a slow agent", ids[:5], 2 * seriesSlice, 0, []int{1, 1, 1, 1, 1}, 4},
+		{"an agent that takes 0.1 ms", ids[:100], calls.SeriesSlice / 40, 0, []int{1, 40, 40, 19}, 99},
+		{"a slow agent", ids[:5], 2 * calls.SeriesSlice, 0, []int{1, 1, 1, 1, 1}, 4},
 		{"the same metrics many times", slices.Repeat(ids[:3], 100), 0, 0, []int{1, 2}, 200},
 		{"an agent that is late", ids, 0, 3, []int{1, 128, 128}, 128},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			agent := &seriesTransport{Worker: transport.Local(new(namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
-			table := startTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
+			agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
+			table := agenttest.StartTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
 			<-table.Agent(domain).Started()
 			s, c := newTurn(t, table, &pdu.DescIDs{PMIDs: tt.ids})
 			s.srv.turnPool.Serve(s)

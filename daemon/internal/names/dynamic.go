@@ -1,4 +1,4 @@
-package session
+package names
 
 import (
 	"errors"
@@ -6,139 +6,138 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// dynamicChildren relays PMNS_CHILD. What the agent does not answer is told
+// dynamicChildren relays PMNS_CHILD. An error of the agent is sent
 // in a PMNS_NAMES PDU, as C pmcd does.
-func (r nameRequest) dynamicChildren(root pmnsload.DynamicRoot, m *pdu.PMNSChild) error {
+func (r Request) dynamicChildren(root pmnsload.DynamicRoot, m *pdu.PMNSChild) ([]byte, error) {
 	answer, err := r.askName(root, m)
-	switch code := errnoOf(err); code {
+	switch code := calls.Errno(err); code {
 	case 0:
 	case pdu.ErrnoNoAgent, pdu.ErrnoPMDAFenced:
-		return r.fail(code)
+		return nil, code
 	default:
-		return r.reply(&pdu.PMNSNames{Err: code})
+		return r.Calls.Reply(&pdu.PMNSNames{Err: code})
 	}
 	names := answer.(*pdu.PMNSNames)
 	switch {
 	case m.Subtype == 0:
 		names.Status = nil
 	case len(names.Status) < len(names.Names): // clients look at them
-		return r.reply(&pdu.PMNSNames{Err: pdu.ErrnoIPC})
+		return r.Calls.Reply(&pdu.PMNSNames{Err: pdu.ErrnoIPC})
 	}
-	return r.reply(names)
+	return r.Calls.Reply(names)
 }
 
 // traverseDynamic answers PMNS_TRAVERSE of a name at or below a dynamic root. If
 // the agent is not there, or fenced, the answer for the root is its own name, as
 // if it were a leaf. In all other cases an agent that cannot tell the names is an
 // error.
-func (r nameRequest) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTraverse) error {
+func (r Request) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTraverse) ([]byte, error) {
 	answer, err := r.askName(root, m)
-	switch code := errnoOf(err); {
+	switch code := calls.Errno(err); {
 	case code == 0:
 	case m.Name == root.Name && (code == pdu.ErrnoNoAgent || code == pdu.ErrnoPMDAFenced):
-		return r.reply(&pdu.PMNSNames{Names: []string{root.Name}})
+		return r.Calls.Reply(&pdu.PMNSNames{Names: []string{root.Name}})
 	default:
-		return r.fail(code)
+		return nil, code
 	}
 	names := answer.(*pdu.PMNSNames)
 	r.dropStrays(root, names)
 	switch {
 	case names.Err != 0:
-		return r.fail(names.Err)
+		return nil, names.Err
 	case len(names.Names) == 0:
-		return r.fail(pdu.ErrnoName)
+		return nil, pdu.ErrnoName
 	}
 	names.Status = nil
-	return r.reply(names)
+	return r.Calls.Reply(names)
 }
 
 // askAhead is the number of requests for dynamic parts of the name space that are sent
 // before the first reply is read.
 const askAhead = 16
 
-// addNames adds the names of runs to r.namesOut, asking agents for several
+// addNames adds the names of runs to out, asking agents for several
 // dynamic roots before it waits for the first. A root whose agent cannot tell the
 // names below it is itself in the list, as if it were a leaf, and the rest is
 // complete. PM_ERR_NAME says that there is nothing below the root.
-func (r nameRequest) addNames(runs []pmnsload.Stretch) {
-	defer r.reset()
-	r.subs = slices.Grow(r.subs[:0], askAhead) // calls in progress must not move
-	call := transport.Call{
-		Origin:  agents.Origin{Client: r.client.Num},
-		Timeout: r.srv.cfg.RequestTimeout(),
-		Batched: true,
-	}
+func (r Request) addNames(out *pdu.NamesWriter, runs []pmnsload.Stretch) {
+	c := r.Calls
+	defer c.Reset()
+	c.Subs = slices.Grow(c.Subs[:0], askAhead) // calls in progress must not move
+	call := c.NewCall(0, nil, nil)
+	call.Batched = true
 	var unsent [askAhead]error
 	for i, run := range runs {
 		if i%askAhead == 0 {
-			if r.namesOut.Full() {
+			if out.Full() {
 				return
 			}
-			r.subs = r.subs[:0]
+			c.Subs = c.Subs[:0]
 			for k, run := range runs[i:min(i+askAhead, len(runs))] {
-				if p := r.nextSub(); run.Root != nil {
-					unsent[k] = r.sendTraverse(p, run.Root, &call)
+				if p := c.NextSub(); run.Root != nil {
+					if p.Req, unsent[k] = pdu.Append(p.Req[:0], 0, &pdu.PMNSTraverse{Name: run.Root.Name}); unsent[k] == nil {
+						unsent[k] = c.SendSub(p, run.Root.Domain, &call, false)
+					}
 				}
 			}
 		}
-		if !r.namesOut.Full() {
-			r.namesOut.Stretch(run.Wire, run.Names, run.Bytes)
+		if !out.Full() {
+			out.Stretch(run.Wire, run.Names, run.Bytes)
 		}
 		if run.Root == nil {
 			continue
 		}
 		// Every answer is received, even if it is of no use any more.
-		p := &r.subs[i%askAhead]
+		p := &c.Subs[i%askAhead]
 		var answer pdu.PMNSNames
 		err, asked := unsent[i%askAhead], false
 		if err == nil {
-			err, asked = r.receiveMessage(p, &answer), true
+			asked = true
+			err = c.ReceiveSub(p, func() error {
+				// If it cannot be decoded here, a client cannot decode it either.
+				if _, err := pdu.ParseInto(p.Reply, &answer); err != nil {
+					return p.Conn.ProtocolError(err)
+				}
+				return nil
+			})
 		}
 		if err == nil && answer.Err != 0 {
 			err = answer.Err
 		}
-		if r.noteNames(*run.Root, err, asked); failedNames(err) {
-			r.namesOut.Name(run.Root.Name)
+		if r.note(*run.Root, err, asked); failedNames(err) {
+			out.Name(run.Root.Name)
 			continue
 		}
 		r.dropStrays(*run.Root, &answer)
 		for _, name := range answer.Names {
-			if r.namesOut.Full() {
+			if out.Full() {
 				break
 			}
-			r.namesOut.Name(name)
+			out.Name(name)
 		}
 	}
-}
-
-// sendTraverse asks for the names at or below a dynamic root.
-func (r nameRequest) sendTraverse(p *subrequest, root *pmnsload.DynamicRoot, call *transport.Call) (err error) {
-	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.PMNSTraverse{Name: root.Name}); err != nil {
-		return err
-	}
-	return r.sendSub(p, root.Domain, call)
 }
 
 // dropStrays leaves out of names, the answer of the agent of a dynamic root to a
 // traverse, those that are neither the root's nor below it: they could hide, or
 // pass for, names of others.
-func (r nameRequest) dropStrays(root pmnsload.DynamicRoot, names *pdu.PMNSNames) {
+func (r Request) dropStrays(root pmnsload.DynamicRoot, names *pdu.PMNSNames) {
 	n := len(names.Names)
 	names.Names = slices.DeleteFunc(names.Names, func(name string) bool { return !atOrBelow(root.Name, name) })
 	if n -= len(names.Names); n > 0 {
 		from := "the agent of domain {domain}"
 		attrs := []any{"domain", root.Domain, "names", n, "root", root.Name}
-		if a := r.routes.Agent(root.Domain); a != nil {
+		if a := r.Calls.Routes.Agent(root.Domain); a != nil {
 			from = "agent {agent:q} (dom {domain})"
 			attrs = append(attrs, "agent", a.Name())
 		}
-		r.srv.cfg.Limiter.Warn(fmt.Sprint("stray names ", root.Domain), "PMNS: "+from+" gave {names} names that are not below {root:q}; they are left out", attrs...)
+		r.Calls.Config.Limiter.Warn(fmt.Sprint("stray names ", root.Domain), "PMNS: "+from+" gave {names} names that are not below {root:q}; they are left out", attrs...)
 	}
 }
 
@@ -151,25 +150,27 @@ func atOrBelow(root, name string) bool {
 
 // askName asks the agent of a dynamic root about names at or below it. An agent
 // that is late counts as one that is down.
-func (r nameRequest) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.Message, err error) {
-	if r.req, err = pdu.Append(r.req[:0], 0, req); err != nil {
+func (r Request) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.Message, err error) {
+	c := r.Calls
+	if c.Req, err = pdu.Append(c.Req[:0], 0, req); err != nil {
 		return nil, err
 	}
-	a, c, err := r.available(root.Domain)
+	a, conn, err := c.Available(root.Domain, false)
 	if err != nil {
-		r.noteNames(root, err, false)
+		r.note(root, err, false)
 		return nil, err
 	}
-	defer c.Release()
-	m, err = r.askAgent(a, c, nil, r.req)
+	defer conn.Release()
+	call := c.NewCall(0, nil, c.Req)
+	m, err = c.AskAgent(a, conn, &call)
 	if t, ok := req.(*pdu.PMNSTraverse); ok && t.Name == root.Name {
 		answer := err
 		if names, ok := m.(*pdu.PMNSNames); ok && err == nil && names.Err != 0 {
 			answer = names.Err
 		}
-		r.noteNames(root, answer, true)
+		r.note(root, answer, true)
 	} else if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
-		r.noteNames(root, err, false)
+		r.note(root, err, false)
 	}
 	if errors.Is(err, transport.ErrLate) {
 		err = pdu.ErrnoNoAgent
@@ -177,15 +178,14 @@ func (r nameRequest) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.
 	return m, err
 }
 
-// noteNames notes what became of a request for the names of a dynamic root: err
+// note notes what became of a request for the names of a dynamic root: err
 // is what the agent has answered or, unless it was asked, why not.
-func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool) {
-	t := &r.srv.subtrees
+func (r Request) note(root pmnsload.DynamicRoot, err error, asked bool) {
 	if !failedNames(err) {
-		t.answered(r.client, subtree{root.Domain, root.Name})
+		r.Missing.answered(r.Calls.Client, subtree{root.Domain, root.Name})
 		return
 	}
-	a := r.routes.Agent(root.Domain)
+	a := r.Calls.Routes.Agent(root.Domain)
 	name := "domain {domain}"
 	attrs := []any{"domain", root.Domain, "root", root.Name}
 	if a != nil {
@@ -193,27 +193,27 @@ func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool)
 		attrs = append(attrs, "agent", a.Name())
 	}
 	key := subtree{domain: root.Domain}
-	var kind gapKind
-	var why string
+	var why reason
+	var text string
 	switch {
 	case errors.Is(err, transport.ErrNotReady):
-		kind, why, asked = gapNotReady, "is not ready", false
+		why, text, asked = notReady, "is not ready", false
 	case errors.Is(err, transport.ErrLate):
-		kind, why = gapLate, "has not answered in time"
+		why, text = late, "has not answered in time"
 	case asked:
-		kind, why = gapFailed, fmt.Sprintf("failed: %v", errnoOf(err))
+		why, text = failed, fmt.Sprintf("failed: %v", calls.Errno(err))
 	case a == nil:
-		kind, why = gapAbsent, "has no agent"
+		why, text = noAgent, "has no agent"
 	case errors.Is(err, pdu.ErrnoPMDAFenced):
-		kind, why = gapFenced, "is fenced"
+		why, text = fenced, "is fenced"
 	default:
-		kind, why = gapDown, "is down"
+		why, text = down, "is down"
 	}
 	if asked {
 		key.root = root.Name
 	}
-	if t.miss(r.client, key, kind) {
-		attrs = append(attrs, "error", why)
-		r.srv.cfg.Limiter.Warn(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below {root:q} are missing: "+name+" {error}; clients are told when they are back", attrs...)
+	if r.Missing.miss(r.Calls.Client, key, why) {
+		attrs = append(attrs, "error", text)
+		r.Calls.Config.Limiter.Warn(fmt.Sprint("names ", root.Domain, why), "PMNS: names below {root:q} are missing: "+name+" {error}; clients are notified when they are back", attrs...)
 	}
 }

@@ -1,4 +1,5 @@
-package session
+// Package agenttest starts agents in the tests of these packages.
+package agenttest
 
 import (
 	"context"
@@ -17,18 +18,18 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// startAgent starts a in this process as the agent of a domain, and returns the table
+// Start starts a in this process as the agent of a domain, and returns the table
 // with that and the names in tree.
-func startAgent(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *routes.Table {
+func Start(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *routes.Table {
 	t.Helper()
-	table := startTransport(t, domain, func() transport.Transport { return transport.Local(a) }, tree)
+	table := StartTransport(t, domain, func() transport.Transport { return transport.Local(a) }, tree)
 	<-table.Agent(domain).Started()
 	return table
 }
 
-// startTransport is startAgent for an agent that open connects to. It does not wait for
+// StartTransport is Start for an agent that open connects to. It does not wait for
 // that.
-func startTransport(t *testing.T, domain int, open func() transport.Transport, tree *pmnsload.Tree) *routes.Table {
+func StartTransport(t *testing.T, domain int, open func() transport.Transport, tree *pmnsload.Tree) *routes.Table {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	set := agentset.New(agentset.Config{
@@ -69,13 +70,13 @@ func (noObserver) AgentRestarted(*agentset.Agent, bool) {}
 func (noObserver) AgentDisconnected(*agentset.Agent)    {}
 func (noObserver) AgentChanged(*agentset.Agent)         {}
 
-// namer is an agent that answers a request for names as it is told to.
-type namer struct {
+// A Namer is an agent whose answer to a request for names is that of a function.
+type Namer struct {
 	agents.Agent // nil, as is agents.Namer: they are not called
 	agents.Namer
-	traverse func() ([]string, error)
+	TraverseFunc func() ([]string, error)
 }
 
-func (n *namer) Traverse(context.Context, agents.Origin, string) ([]string, error) {
-	return n.traverse()
+func (n *Namer) Traverse(context.Context, agents.Origin, string) ([]string, error) {
+	return n.TraverseFunc()
 }
