@@ -1,16 +1,6 @@
 // Package daemon is the collector. It answers requests of PCP clients, and gets the values
-// from agents. A [Daemon] is configured, run and reloaded, and reports its status. Its parts
-// are packages of their own:
-//
-//	conn      accepts, greets and watches connections of clients
-//	session   reads requests, checks rights, asks agents, replies
-//	clients   the clients that are connected
-//	routes    domain -> agent, name tree; one immutable snapshot
-//	agentset  starts and supervises agents
-//	reload    loads the configuration, and again when it has changed
-//	secure    the TLS policy
-//	sasl      logins, by a helper process
-//	diag      event trace, debug options, log limiter
+// from agents. A [Daemon] is configured, run and reloaded, and reports its status. The packages
+// below internal are its parts.
 //
 // An idle connection uses no goroutine. A session waits only for the agents that its
 // request names. Package daemon starts no process, except commands in a name space
@@ -119,6 +109,45 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer cancel()
 	d.reloader.LoadLabels(ctx)
 	d.sessions.CheckHostname(time.Now())
+	acceptor, err := d.newAcceptor()
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(d.stopping, acceptor.Kill)()
+	serving := make(chan struct{})
+	l := loop{d: d, job: start(func() { d.startAll(ctx, serving) })}
+	stopSASL, err := d.prepare(ctx, cancel)
+	defer stopSASL()
+	if ctx.Err() == nil { // it has not ended meanwhile
+		if d.cfg.Serving != nil {
+			d.cfg.Serving()
+		}
+		close(serving)
+		if d.cfg.Watch && d.cfg.Embedded == nil {
+			l.background.Go(func() { d.reloader.Watch(ctx) })
+		}
+	}
+	l.background.Go(func() {
+		if aerr := acceptor.Run(ctx); aerr != nil {
+			err = aerr
+			cancel()
+		}
+	})
+	l.run(ctx)
+	l.background.Wait()
+	if err, ok := errors.AsType[*fs.PathError](d.cfg.Listeners.Close()); ok { // only root may be able to
+		d.log.Warn("cannot remove {path}: {error}; a pmcd that root starts replaces it", "path", err.Path, "error", err.Err)
+	}
+	if l.job != nil {
+		<-l.job
+	}
+	d.reloader.Wait(stopGrace)
+	d.stop(acceptor)
+	return err
+}
+
+// newAcceptor makes the acceptor. If it cannot, it closes the Listeners.
+func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners: d.cfg.Listeners,
 		Handler:   d.handler,
@@ -129,16 +158,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	})
 	if err != nil {
 		d.cfg.Listeners.Close()
-		return err
+		return nil, err
 	}
 	d.acceptor.Store(acceptor)
-	defer context.AfterFunc(d.stopping, acceptor.Kill)()
 	d.limitClients()
-	// The loop below does not wait for long work. That is done on another goroutine, one
-	// job at a time.
-	serving := make(chan struct{})
-	job := start(func() { d.startAll(ctx, serving) })
-	var stopSASL func()
+	return acceptor, nil
+}
+
+// prepare loads what clients cannot be greeted without. If it cannot, it ends ctx.
+func (d *Daemon) prepare(ctx context.Context, cancel func()) (stopSASL func(), err error) {
 	logins := start(func() { stopSASL = d.startSASL(ctx) })
 	if err = d.LoadNames(ctx); err == nil {
 		err = d.reloader.LoadTLS(ctx)
@@ -148,83 +176,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	} else if err != nil {
 		cancel()
 	}
-	var background sync.WaitGroup
 	<-logins // soon, if ctx has ended
-	defer stopSASL()
-	if ctx.Err() == nil { // it has not ended meanwhile
-		if d.cfg.Serving != nil {
-			d.cfg.Serving()
-		}
-		close(serving)
-		if d.cfg.Watch && d.cfg.Embedded == nil {
-			background.Go(func() { d.reloader.Watch(ctx) })
-		}
-	}
-	background.Go(func() {
-		if aerr := acceptor.Run(ctx); aerr != nil {
-			err = aerr
-			cancel()
-		}
-	})
-	var expiry expiryWarning
-	d.noteExpiry(&expiry, time.Now())
-	minute := time.NewTicker(diag.LimitInterval)
-	defer minute.Stop()
-	var report <-chan time.Time  // nil if there is nothing to report
-	var overdue <-chan time.Time // of a reload; nil if there is none, or if it was reported
-	wasOverdue := false
-	for ctx.Err() == nil {
-		var reloads, nameChanges <-chan struct{}
-		var reportDue <-chan time.Time
-		if job == nil {
-			reloads, nameChanges, reportDue = d.reloader.Requests(), d.reloader.NameRequests(), report
-		}
-		select {
-		case <-ctx.Done():
-		case <-d.probes:
-		case <-job:
-			job, overdue = nil, nil
-			if wasOverdue {
-				wasOverdue = false
-				d.HealthChanged()
-			}
-			d.noteExpiry(&expiry, time.Now()) // of a new certificate
-		case now := <-minute.C:
-			d.limiter.Flush(false)
-			d.noteOverload(now)
-			d.noteExpiry(&expiry, now)
-		case <-d.healthNews:
-			if report == nil {
-				report = time.After(healthTime)
-			}
-		case <-reportDue:
-			report = nil
-			job = start(d.reportChanged) // the function that it calls may be slow
-		case <-reloads:
-			d.restartSASL()
-			job, overdue = start(func() {
-				d.reloader.Reload(ctx)
-				d.warnLogins()
-			}), time.After(d.cfg.overdue)
-		case <-nameChanges:
-			job, overdue = start(func() { d.reloader.ReloadNames(ctx) }), time.After(d.cfg.overdue) // logs what is wrong
-		case <-overdue:
-			overdue, wasOverdue = nil, true
-			background.Go(func() { // the log may be what the reload waits for
-				d.reloader.LogOverdue()
-				d.reportChanged()
-			})
-		}
-	}
+	return stopSASL, err
+}
 
-	background.Wait()
-	if err, ok := errors.AsType[*fs.PathError](d.cfg.Listeners.Close()); ok { // only root may be able to
-		d.log.Warn("cannot remove {path}: {error}; a pmcd that root starts replaces it", "path", err.Path, "error", err.Err)
-	}
-	if job != nil {
-		<-job
-	}
-	d.reloader.Wait(stopGrace)
+// stop ends the sessions and the agents.
+func (d *Daemon) stop(acceptor *conn.Acceptor) {
 	d.sessions.Abort()
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
@@ -237,7 +194,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.agentSet.Wait()
 	d.limiter.Flush(true)
 	d.log.Info("pmcd Shutdown")
-	return err
 }
 
 // startAll starts all agents. When clients are served, it logs the tables of agents, rules
@@ -257,16 +213,6 @@ func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	if ctx.Err() == nil {
 		d.reportStarted()
 	}
-}
-
-// start runs f on a goroutine. The channel is closed when f has returned.
-func start(f func()) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	return done
 }
 
 // stopGrace is how long agents, and reads of files, may take to end when the daemon ends.
