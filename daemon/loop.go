@@ -58,7 +58,10 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-func (l *loop) startReload(f func()) { l.job, l.overdue = start(f), time.After(l.d.cfg.overdue) }
+func (l *loop) startReload(f func()) {
+	l.d.reloader.Begin()
+	l.job, l.overdue = start(f), time.After(l.d.cfg.overdue)
+}
 
 func (l *loop) reportOverdue() {
 	l.overdue, l.wasOverdue = nil, true

@@ -121,7 +121,6 @@ func (r *Reloader) takeNames(got namesRead) {
 // ReloadNames loads the name space if its file has changed. If it cannot be loaded, the old
 // one stays in use, and ReloadNames returns an error.
 func (r *Reloader) ReloadNames(ctx context.Context) error {
-	r.begin()
 	defer r.end()
 	return r.reloadNames(ctx)
 }

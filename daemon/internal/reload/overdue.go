@@ -13,10 +13,12 @@ type running struct {
 	step  string // after "it"
 }
 
-// begin, step and end are called by the goroutine of the reload. Step does nothing at the
-// start of the daemon, which is no reload.
-func (r *Reloader) begin() { r.running.Store(&running{time.Now(), "writes to the log"}) }
+// Begin is called before Reload and ReloadNames, so that they are overdue Config.Overdue after
+// that, however late their goroutine starts.
+func (r *Reloader) Begin() { r.running.Store(&running{time.Now(), "writes to the log"}) }
 
+// step and end are called by the goroutine of the reload. Step does nothing at the start of
+// the daemon, which is no reload.
 func (r *Reloader) step(text string) {
 	if p := r.running.Load(); p != nil {
 		r.running.Store(&running{p.began, text})

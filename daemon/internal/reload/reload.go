@@ -204,7 +204,6 @@ func (r *Reloader) Reload(ctx context.Context) {
 		r.cfg.Reloading()
 	}
 	requested := r.hangups.Load()
-	r.begin()
 	defer r.end()
 	r.cfg.Log.Info("\n\npmcd RESTARTED at {date}\n\n", "date", time.Now().Format(time.ANSIC))
 	r.cfg.Clients.LogClients("Current PMCD clients ...")
