@@ -66,9 +66,9 @@ type Config struct {
 	// Unread follow it: see PartOf.
 	MemoryLimit int64
 
-	// Relays are the addresses of relays, such as pmproxy(1) (--relay). A connection from
-	// another host shares its turns and memory with the others from there. Each connection
-	// from a relay has its own.
+	// Relays are the addresses of relays, such as pmproxy(1) (--relay). The connections from
+	// another host are one client in fair queues and for limits. Each connection from a
+	// relay is a client of its own.
 	Relays []netip.Prefix
 
 	// RequestTimeout is how long an agent may take to reply, and a client to complete a
@@ -83,9 +83,8 @@ type Config struct {
 	LateGrace time.Duration
 	NoRestart bool // only a reload restarts agents that have failed
 
-	// Ending is closed when the caller is about to end Run for a reason that ends agents,
-	// too. Failures of agents after that are not logged, and no agent is restarted. It may
-	// be nil.
+	// Ending is closed before a shutdown that also stops agents. Failures of agents after
+	// that are not logged, and no agent is restarted. It may be nil.
 	Ending <-chan struct{}
 
 	// Problems returns the problems that the caller knows of: see Daemon.Problems.

@@ -10,7 +10,7 @@ import (
 )
 
 // CheckLiveness returns nil when the loop of Run and the loop of the acceptor have made a
-// turn, and a fetch of pmcd.numclients has succeeded. It is for a watchdog: if one of these
+// pass, and a fetch of pmcd.numclients has succeeded. It is for a watchdog: if one of these
 // hangs, CheckLiveness does not return, or returns an error when ctx ends. It does not wait
 // for clients or for their calls.
 func (d *Daemon) CheckLiveness(ctx context.Context) error {

@@ -62,7 +62,7 @@ type Observer interface {
 	AgentReady(a *Agent, newNames bool)
 
 	// AgentConnected is called when Conn of the agent has begun to return c. Requests
-	// use c when it has returned, so the agent is told of a client before it gets
+	// use c when it has returned, so the agent is notified of a client before it gets
 	// requests of that client.
 	AgentConnected(c *Conn)
 

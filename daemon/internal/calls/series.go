@@ -43,7 +43,7 @@ type seriesRun struct {
 // without an agent.
 //
 // All that an agent is asked for at a time is one Call, because a busy agent has turns of
-// other clients between two Calls. The first Call is for one item, and tells how long the
+// other clients between two Calls. The first Call is for one item, and shows how long the
 // agent takes. After a Call without an answer the agent is not asked for the rest, so a
 // request waits for one timeout of each agent at most.
 func (c *Caller) AskSeries(s Series, domains []int, unknown pdu.Errno) {

@@ -23,7 +23,7 @@ type Client struct {
 	Peer  access.Peer // for access rules
 	Addr  string      // of the peer, for messages
 	Since time.Time
-	Key   fairqueue.Key // clients with this key share turns and memory
+	Key   fairqueue.Key // by which it is in fair queues, and shares limits
 
 	Version   atomic.Int32 // of the protocol, as the client has stated it; 0 before that
 	User      atomic.Pointer[User]

@@ -145,7 +145,7 @@ func (a *Acceptor) warn(key, message string, attrs ...any) {
 	a.tasks.Go(func() { a.warnFunc(key, message, attrs...) })
 }
 
-// warnPeer logs that a client has no greeting because the system does not tell its address,
+// warnPeer logs that a client has no greeting because the system does not know its address,
 // process or user, which access rules need.
 func (a *Acceptor) warnPeer(err error) {
 	a.warn("peer", "a client was disconnected, because its address, process or user cannot be read: {error}", "error", err)

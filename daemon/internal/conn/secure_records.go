@@ -31,7 +31,7 @@ const (
 )
 
 // errQuiet ends the connection of a client that sends more than these limits.
-var errQuiet = fmt.Errorf("it sends too much that is no data: more than %d bytes, or %d while it is idle", maxHandshakeInput, maxQuietInput)
+var errQuiet = fmt.Errorf("it sends too many TLS bytes without application data: more than %d, or %d while it is idle", maxHandshakeInput, maxQuietInput)
 
 // A recordConn is the plainConn of a Secure, as crypto/tls reads and writes it.
 type recordConn struct {

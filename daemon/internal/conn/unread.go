@@ -55,7 +55,7 @@ type UnreadError struct {
 }
 
 func (e *UnreadError) Error() string {
-	return fmt.Sprintf("it is disconnected while it reads %d bytes: replies that clients have not read take more than %d MiB, and it has taken the least for its size", e.Size, e.Limit>>20)
+	return fmt.Sprintf("it is the slowest reader: unread replies exceed %d MiB, and its own has %d bytes", e.Limit>>20, e.Size)
 }
 
 // A slowStream is a stream in Go's poller whose peer reads slowly.

@@ -58,7 +58,7 @@ func ClientTable(title string, rows []ClientRow) string {
 	return b.String()
 }
 
-// stateNames are the state changes that clients are told of (PMCD_* of
+// stateNames are the state changes that clients are notified of (PMCD_* of
 // pmapi.h).
 var stateNames = [...]string{"ADD_AGENT", "RESTART_AGENT", "DROP_AGENT", "LABEL_CHANGE", "NAMES_CHANGE", "HOSTNAME_CHANGE"}
 

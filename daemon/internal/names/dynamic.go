@@ -35,7 +35,7 @@ func (r Request) dynamicChildren(root pmnsload.DynamicRoot, m *pdu.PMNSChild) ([
 
 // traverseDynamic answers PMNS_TRAVERSE of a name at or below a dynamic root. If
 // the agent is not there, or fenced, the answer for the root is its own name, as
-// if it were a leaf. In all other cases an agent that cannot tell the names is an
+// if it were a leaf. In all other cases an agent that does not give the names is an
 // error.
 func (r Request) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTraverse) ([]byte, error) {
 	answer, err := r.askName(root, m)
@@ -63,7 +63,7 @@ func (r Request) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTraverse)
 const askAhead = 16
 
 // addNames adds the names of runs to out, asking agents for several
-// dynamic roots before it waits for the first. A root whose agent cannot tell the
+// dynamic roots before it waits for the first. A root whose agent does not give the
 // names below it is itself in the list, as if it were a leaf, and the rest is
 // complete. PM_ERR_NAME says that there is nothing below the root.
 func (r Request) addNames(out *pdu.NamesWriter, runs []pmnsload.Stretch) {

@@ -44,7 +44,7 @@ func (r *Reloader) restartDead(ctx context.Context) {
 	r.cfg.Clients.Notify(pdu.StateRestartAgent | added(dead))
 }
 
-// added returns the state change that clients are told of after the start of list.
+// added returns the state change that clients are notified of after the start of list.
 func added(list []*agentset.Agent) int32 {
 	for _, a := range list {
 		if a.Conn() != nil {

@@ -79,7 +79,7 @@ func (r *Reloader) describeRead(read confRead) {
 }
 
 // reloadConf loads the configuration if it has changed, and starts agents that are down.
-// It returns an error if it could not tell whether the configuration has changed, or if
+// It returns an error if it could not find out whether the configuration has changed, or if
 // the new one is not used.
 func (r *Reloader) reloadConf(ctx context.Context) error {
 	var got confRead

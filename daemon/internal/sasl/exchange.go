@@ -38,12 +38,12 @@ type Exchange struct {
 	end    sync.Once
 	buf    [maxPacket]byte
 	steps  int
-	place  *fairqueue.Use
+	use    *fairqueue.Use
 
 	// Guarded by Host.mu.
 	idleSince time.Time   // since when it waits for its client; zero if it does not
-	idleTimer *time.Timer // calls makeRoom when it has waited; nil before the first time
-	evicted   bool        // ended to make room
+	idleTimer *time.Timer // calls evict when it has waited; nil before the first time
+	evicted   bool        // ended for another login
 }
 
 // maxSteps is how many messages a client may send in a login. Mechanisms need up to five.
@@ -56,16 +56,16 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	if err := h.Available(); err != nil {
 		return nil, "", failed("%v", err)
 	}
-	place, err := h.places.enter(ctx, &l, h.makeRoom)
+	use, err := h.logins.acquire(ctx, &l, h.evict)
 	if err != nil {
 		return nil, "", err
 	}
 	hp, err := h.acquire(ctx)
 	if err != nil {
-		place.End()
+		use.End()
 		return nil, "", err
 	}
-	e := &Exchange{host: h, helper: hp, login: l, place: place}
+	e := &Exchange{host: h, helper: hp, login: l, use: use}
 	h.mu.Lock()
 	h.lastID++
 	e.id = h.lastID
@@ -81,11 +81,11 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 // begin has the helper fork the child.
 func (e *Exchange) begin(ctx context.Context) (mechs string, err error) {
 	h := e.host
-	leave, err := h.calls.enterFor(ctx, &e.login, slice)
+	release, err := h.calls.acquireFor(ctx, &e.login, quantum)
 	if err != nil {
 		return "", err
 	}
-	defer leave()
+	defer release()
 	sock, theirs, err := newPair()
 	if err != nil {
 		return "", failed("%v", err)
@@ -157,11 +157,11 @@ func (e *Exchange) Step(ctx context.Context, in []byte) (challenge []byte, done 
 
 // step makes one call of the library.
 func (e *Exchange) step(ctx context.Context, in []byte) (message, error) {
-	leave, err := e.host.calls.enterFor(ctx, &e.login, slice)
+	release, err := e.host.calls.acquireFor(ctx, &e.login, quantum)
 	if err != nil {
 		return message{}, err
 	}
-	defer leave()
+	defer release()
 	if err := e.sock.write(e.host.opt.Timeout, msgData, in, nil); err != nil {
 		return message{}, err
 	}
@@ -225,14 +225,14 @@ func (e *Exchange) idle(on bool) {
 		e.idleTimer.Stop()
 	case e.idleTimer == nil:
 		e.idleSince = time.Now()
-		e.idleTimer = time.AfterFunc(idleLimit, h.makeRoom)
+		e.idleTimer = time.AfterFunc(idleLimit, h.evict)
 	default:
 		e.idleSince = time.Now()
 		e.idleTimer.Reset(idleLimit)
 	}
 	h.mu.Unlock()
 	if on {
-		h.makeRoom()
+		h.evict()
 	}
 }
 
@@ -256,6 +256,6 @@ func (e *Exchange) Close() {
 			}
 		}
 		h.release(e.helper)
-		e.place.End()
+		e.use.End()
 	})
 }

@@ -29,8 +29,8 @@ func (h *Host) Logins() int {
 	return len(h.exchanges)
 }
 
-// Waiting returns how many logins wait for a place.
-func (h *Host) Waiting() int { return h.places.Waiting() }
+// Waiting returns how many logins wait to begin.
+func (h *Host) Waiting() int { return h.logins.Waiting() }
 
 // AddFailure counts a failed login.
 func (h *Host) AddFailure(addr, user string) { h.delays.add(addr, user) }

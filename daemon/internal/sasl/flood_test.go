@@ -38,7 +38,7 @@ func TestPeerFlood(t *testing.T) {
 	}
 	h.challenge(list[1], "alice") // goes on
 
-	// More than there are places: each comes to one in the end, because others are ended.
+	// More than may be in progress: each comes to one in the end, because others are ended.
 	var wg sync.WaitGroup
 	for i := range 3 * most {
 		wg.Go(func() {
@@ -53,7 +53,7 @@ func TestPeerFlood(t *testing.T) {
 			}
 		})
 	}
-	testutil.Eventually(t, "logins wait for places", func() bool { return h.Waiting() > 0 })
+	testutil.Eventually(t, "logins wait to begin", func() bool { return h.Waiting() > 0 })
 	for i := range 5 {
 		if _, user, err := h.logInFrom(victim, plain("alice", password)); user != "alice" {
 			t.Errorf("login %d of the other group: user %q, %v", i, user, err)

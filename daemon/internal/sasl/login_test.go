@@ -66,7 +66,7 @@ func TestPeerCodes(t *testing.T) {
 }
 
 // The answer to a wrong password is to be delayed, and a right one is not: neither by the
-// failures of others nor by those of the same user. A delayed answer takes no place.
+// failures of others nor by those of the same user. A delayed answer does not count.
 func TestPeerDelay(t *testing.T) {
 	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.MaxLogins = 1 })
 	for range 10 {

@@ -14,11 +14,10 @@
 //
 // # Limits
 //
-// Logins that are under way have places ([Options.MaxLogins]); when there is no place, clients
-// take turns by their keys, and the login that has waited for its client the longest, of the
-// group with most logins, ends. Calls of the library have turns, too: few at a time compute,
-// as a login by SCRAM takes tens of milliseconds of CPU time. A call that takes longer than
-// slice does not keep others from theirs.
+// At most [Options.MaxLogins] logins are in progress. Others wait in a fair queue, and the
+// oldest idle login of the busiest group is evicted. Few calls of the library compute at a
+// time, as a login by SCRAM takes tens of milliseconds of CPU time; a call is not counted any
+// more after quantum.
 package sasl
 
 import (
@@ -67,10 +66,10 @@ const (
 	defaultMaxLogins = 64
 	mostLogins       = 200 // fewer than the table of the helper has
 
-	// slice is after how long another call may begin beside one that has not returned.
-	slice = 200 * time.Millisecond
+	// quantum is after how long another call may begin beside one that has not returned.
+	quantum = 200 * time.Millisecond
 
-	// idleLimit is after how long a login that waits for its client makes room for any other.
+	// idleLimit is after how long a login that waits for its client may be evicted for any other.
 	idleLimit = time.Second
 )
 
@@ -78,14 +77,14 @@ const (
 type Host struct {
 	opt       Options
 	available func() error
-	places    places // of logins under way
-	calls     places // of calls of the library
+	logins    semaphore // those in progress
+	calls     semaphore // of the library
 	delays    *delays
 	ctx       context.Context // ends by Close
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup // helpers
 
-	room      sync.Mutex // held by makeRoom, so that only one login ends for one that waits
+	evicting  sync.Mutex // held by evict, so that only one login ends for one that waits
 	mu        sync.Mutex // guards the following, and fields of helpers and Exchanges
 	helper    *helper    // for the next login; nil if it must be started
 	failures  int        // of helpers in a row
@@ -108,8 +107,8 @@ func New(opt Options) *Host {
 		opt.MaxCalls = max(1, runtime.GOMAXPROCS(0)-1)
 	}
 	h := &Host{opt: opt, delays: newDelays(), exchanges: make(map[*Exchange]struct{})}
-	h.places = newPlaces(min(opt.MaxLogins, mostLogins))
-	h.calls = newPlaces(opt.MaxCalls)
+	h.logins = newSemaphore(min(opt.MaxLogins, mostLogins))
+	h.calls = newSemaphore(opt.MaxCalls)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.available = sync.OnceValue(h.probe)
 	h.wg.Go(func() { h.available() })
@@ -145,19 +144,19 @@ func (h *Host) Close() {
 	h.wg.Wait()
 }
 
-// makeRoom ends logins that wait for their clients, as long as another client waits for a
-// place: one of the group with most logins, if these are at least two more than the group has
+// evict ends logins that wait for their clients, as long as another login waits to begin:
+// one of the group with most logins, if these are at least two more than the group has
 // that waits; or one that has waited for idleLimit. It is called when a client begins to wait
-// for a place, and when a login begins to wait for its client and has waited for idleLimit.
-func (h *Host) makeRoom() {
-	h.room.Lock()
-	defer h.room.Unlock()
-	for next, waits := h.places.Next(); waits; next, waits = h.places.Next() {
+// to begin, and when a login begins to wait for its client and has waited for idleLimit.
+func (h *Host) evict() {
+	h.evicting.Lock()
+	defer h.evicting.Unlock()
+	for next, waits := h.logins.Next(); waits; next, waits = h.logins.Next() {
 		e := h.evictable(next)
 		if e == nil {
 			return
 		}
-		e.Close() // and the one that waits has its place
+		e.Close() // and the one that waits begins
 	}
 }
 

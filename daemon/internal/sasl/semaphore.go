@@ -7,12 +7,12 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 )
 
-// places limit how many logins, or calls of the library, are in progress at a time.
-type places struct{ *fairqueue.Limiter }
+// A semaphore limits how many logins, or calls of the library, are in progress at a time.
+type semaphore struct{ *fairqueue.Limiter }
 
-func newPlaces(n int) places { return places{fairqueue.NewLimiter(int64(n))} }
+func newSemaphore(n int) semaphore { return semaphore{fairqueue.NewLimiter(int64(n))} }
 
-// checkEvery is how often the client of a login is looked at that waits for a place.
+// checkEvery is how often the client of a login is looked at that waits to begin.
 const checkEvery = time.Second
 
 // A checkError is an error of Login.Check.
@@ -20,10 +20,10 @@ type checkError struct{ error }
 
 func (e checkError) Unwrap() error { return e.error }
 
-// enter waits for a place, which the caller must End. If it has to wait it calls look, which
+// acquire waits for a use, which the caller must End. If it has to wait it calls look, which
 // may be nil, once.
-func (p places) enter(ctx context.Context, l *Login, look func()) (*fairqueue.Use, error) {
-	u := p.Start(1, l.Key)
+func (s semaphore) acquire(ctx context.Context, l *Login, look func()) (*fairqueue.Use, error) {
+	u := s.Start(1, l.Key)
 	if u.HasBegun() {
 		return u, nil
 	}
@@ -52,10 +52,10 @@ func (p places) enter(ctx context.Context, l *Login, look func()) (*fairqueue.Us
 	}
 }
 
-// enterFor is enter for a place that goes to the next one after d, because the call that
-// has it may wait for something else by then.
-func (p places) enterFor(ctx context.Context, l *Login, d time.Duration) (leave func(), err error) {
-	u, err := p.enter(ctx, l, nil)
+// acquireFor is acquire for a use that ends after d, because the call that has it may wait
+// for something else by then.
+func (s semaphore) acquireFor(ctx context.Context, l *Login, d time.Duration) (release func(), err error) {
+	u, err := s.acquire(ctx, l, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,20 +15,20 @@ func ofGroup(id uint64) *Login {
 	return &Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: id}}}
 }
 
-// A login that is cancelled while it waits does not take a place. It calls look once.
-func TestPlaces(t *testing.T) {
+// A login that is cancelled while it waits does not count. It calls look once.
+func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
+		p := newSemaphore(1)
 		looked := 0
 		look := func() { looked++ }
-		first, err := p.enter(t.Context(), ofGroup(1), look)
+		first, err := p.acquire(t.Context(), ofGroup(1), look)
 		if err != nil || looked != 0 {
 			t.Fatalf("%v, looked %d times", err, looked)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		go func() {
-			if _, err := p.enter(ctx, ofGroup(2), look); err != gone {
+			if _, err := p.acquire(ctx, ofGroup(2), look); err != gone {
 				t.Errorf("got %v", err)
 			}
 		}()
@@ -37,15 +37,15 @@ func TestPlaces(t *testing.T) {
 		synctest.Wait()
 		first.End()
 		if looked != 1 || p.Used() != 0 || p.Waiting() != 0 {
-			t.Errorf("looked %d times, %d places used, %d waiters; want 1, 0, 0", looked, p.Used(), p.Waiting())
+			t.Errorf("looked %d times, %d used, %d waiters; want 1, 0, 0", looked, p.Used(), p.Waiting())
 		}
 	})
 }
 
-// While a login waits for a place, its client is looked at each second.
+// While a login waits to begin, its client is looked at each second.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
+		p := newSemaphore(1)
 		l := ofGroup(1)
 		began, gone := time.Now(), errors.New("gone")
 		var after []time.Duration
@@ -56,11 +56,11 @@ func TestCheck(t *testing.T) {
 			}
 			return nil
 		}
-		first, err := p.enter(t.Context(), l, nil)
+		first, err := p.acquire(t.Context(), l, nil)
 		if err != nil || len(after) != 0 {
 			t.Fatalf("%v, looked after %v", err, after)
 		}
-		if _, err := p.enter(t.Context(), l, nil); !errors.Is(err, gone) {
+		if _, err := p.acquire(t.Context(), l, nil); !errors.Is(err, gone) {
 			t.Errorf("got %v", err)
 		}
 		if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(after, want) {
@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 			t.Error("it waits")
 		}
 		time.AfterFunc(1500*time.Millisecond, first.End)
-		second, err := p.enter(t.Context(), l, nil)
+		second, err := p.acquire(t.Context(), l, nil)
 		if err != nil || len(after) != 4 {
 			t.Fatalf("%v, looked after %v", err, after)
 		}
@@ -78,32 +78,32 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// A place goes to the next one after some time, and is not given back twice.
+// A use ends after some time, and is not ended twice.
 func TestEnterFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
+		p := newSemaphore(1)
 		began := time.Now()
-		leave, err := p.enterFor(t.Context(), ofGroup(1), time.Second)
+		release, err := p.acquireFor(t.Context(), ofGroup(1), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave2, err := p.enterFor(t.Context(), ofGroup(1), time.Second)
+		release2, err := p.acquireFor(t.Context(), ofGroup(1), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(began); d != time.Second {
-			t.Errorf("the second one got the place after %v", d)
+			t.Errorf("the second one began after %v", d)
 		}
-		leave()
-		leave2()
-		leave2()
+		release()
+		release2()
+		release2()
 		if n := p.Used(); n != 0 {
-			t.Errorf("%d places are used", n)
+			t.Errorf("%d are used", n)
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
 		defer cancel()
 		defer p.Start(1, ofGroup(1).Key).End()
-		if _, err := p.enterFor(ctx, ofGroup(1), time.Second); err == nil || err.Error() != "late" {
+		if _, err := p.acquireFor(ctx, ofGroup(1), time.Second); err == nil || err.Error() != "late" {
 			t.Errorf("got %v", err)
 		}
 	})

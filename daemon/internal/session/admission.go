@@ -81,8 +81,8 @@ func (s *Server) Secure() bool { return s.admission.secure() != nil }
 //
 // C pmcd differs: credentials stay required if there were rules for users before.
 func (s *Server) ApplyRules(rules *access.List) {
-	// Clients that connect meanwhile are told that credentials are required if they
-	// may be.
+	// The greeting of clients that connect meanwhile says that credentials are required
+	// if they may be.
 	if required := rules.CredsRequired(); required {
 		s.admission.credsReqd.Store(true)
 	} else {

@@ -38,16 +38,16 @@ func (s LabelSource) load(warn func(error)) ([]hostlabels.Label, hostlabels.Size
 
 // A request for context labels reads the files, so that a client sees a change with its
 // next request. A client can send such requests faster than files can be read, and a
-// request reads in the turn of its session, while others wait. So each reading has a price,
-// the time after which it is paid. A request that finds more than labelCredit unpaid gets what
-// was read last. The price is that of what was read, not a measured time, which would be
-// longer on a busy host. Measured: one small file is read in 46 µs (a price of 11 ms), 1000
-// small ones in 11 ms (1 s), ten of 58 kB with 5000 labels each in 69 ms (2 s).
+// request reads while others wait. So reads are rate-limited by a token bucket, whose tokens
+// are time: it holds labelBurst, and a read takes what it costs. While it is overdrawn, a
+// request gets what was read last. The cost is that of what was read, not a measured time,
+// which would be longer on a busy host. Measured: one small file is read in 46 µs (a cost of
+// 11 ms), 1000 small ones in 11 ms (1 s), ten of 58 kB with 5000 labels each in 69 ms (2 s).
 const (
-	labelCredit    = 200 * time.Millisecond
-	labelPrice     = 10 * time.Millisecond // of each reading
-	labelPriceFile = time.Millisecond      // of each label file
-	labelPriceKB   = 4 * time.Millisecond  // of each 1024 bytes of them
+	labelBurst    = 200 * time.Millisecond
+	labelCost     = 10 * time.Millisecond // of each read
+	labelCostFile = time.Millisecond      // of each label file
+	labelCostKB   = 4 * time.Millisecond  // of each 1024 bytes of them
 )
 
 // hostLabels are the context labels that all clients get, as they were last read.
@@ -61,13 +61,13 @@ type hostLabels struct {
 
 	last atomic.Pointer[hostLabelSet] // nil before files were read
 
-	// reading guards paid. It is held while files are read, but requests do not wait for
+	// reading guards full. It is held while files are read, but requests do not wait for
 	// it if there is a last set.
 	reading sync.Mutex
-	paid    time.Time // when all readings are paid
+	full    time.Time // when the bucket is full again
 }
 
-// A hostLabelSet is what one reading has found. It does not change.
+// A hostLabelSet is what one read has found. It does not change.
 type hostLabelSet struct {
 	json   string // labels of the files
 	err    error  // of the label files
@@ -93,7 +93,7 @@ func (h *hostLabels) current(now time.Time) (set *hostLabelSet, changed bool) {
 		return last, false
 	}
 	defer h.reading.Unlock()
-	if last = h.last.Load(); last != nil && h.paid.Sub(now) > labelCredit {
+	if last = h.last.Load(); last != nil && h.full.Sub(now) > labelBurst {
 		return last, false
 	}
 	changed = h.read(now)
@@ -110,10 +110,10 @@ func (h *hostLabels) refresh(now time.Time) (changed bool) {
 // read is refresh for a caller that has locked reading.
 func (h *hostLabels) read(now time.Time) (changed bool) {
 	labels, size, err := h.load(h.warn)
-	if h.paid.Before(now) {
-		h.paid = now
+	if h.full.Before(now) {
+		h.full = now
 	}
-	h.paid = h.paid.Add(labelPrice + time.Duration(size.Files)*labelPriceFile + time.Duration(size.Bytes/1024)*labelPriceKB)
+	h.full = h.full.Add(labelCost + time.Duration(size.Files)*labelCostFile + time.Duration(size.Bytes/1024)*labelCostKB)
 
 	next := &hostLabelSet{json: labelText(labels), err: err, byName: make(map[string]hostLabel)}
 	for _, l := range labels {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A hostname is the name of this host as it was last seen. The kernel does not tell
-// of a change.
+// A hostname is the name of this host as it was last seen. The kernel does not
+// announce a change.
 type hostname struct {
 	get   func() (string, error)
 	every time.Duration

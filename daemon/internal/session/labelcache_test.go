@@ -40,12 +40,12 @@ func TestLabelReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const price = labelPrice + labelPriceFile
+	const cost = labelCost + labelCostFile
 	now := time.Unix(1000, 0)
 	for i := range 100 {
 		text := `{"a":` + string(rune('0'+i%10)) + `}` // of the same size
 		write(text)
-		now = now.Add(price)
+		now = now.Add(cost)
 		set, changed := h.current(now)
 		if set.json != text || changed != (i > 0) {
 			t.Fatalf("request %d: %s, changed: %t; want %s", i, set.json, changed, text)
@@ -56,7 +56,7 @@ func TestLabelReads(t *testing.T) {
 	for range 10000 {
 		h.current(now)
 	}
-	const most = int64(labelCredit/price) + 1
+	const most = int64(labelBurst/cost) + 1
 	if n := reads.Load(); n != most {
 		t.Errorf("10000 requests at once read files %d times, want %d", n, most)
 	}
@@ -65,7 +65,7 @@ func TestLabelReads(t *testing.T) {
 		now = now.Add(time.Second / 10000)
 		h.current(now)
 	}
-	if n, want := reads.Load(), int64(time.Second/price); n < want-1 || n > want+1 {
+	if n, want := reads.Load(), int64(time.Second/cost); n < want-1 || n > want+1 {
 		t.Errorf("10000 requests in a second read files %d times, want about %d", n, want)
 	}
 

@@ -156,7 +156,7 @@ func (s *Server) NumClients() int { return s.Clients.Len() }
 // LogClients logs the table of clients, under a title.
 func (s *Server) LogClients(title string) { s.Clients.Log(s.plain, title) }
 
-// Busy reports whether requests have to wait for their turns at the moment.
+// Busy reports whether requests wait for slots at the moment.
 func (s *Server) Busy() bool { return s.slots.Busy() }
 
 // InProgress returns how many clients have a request in progress, and how many may have.
@@ -186,7 +186,7 @@ func (s *Server) Close() {
 // IdleTurns returns the number of goroutines that are kept for requests to come.
 func (s *Server) IdleTurns() int { return s.turnPool.Idle() }
 
-// Notify tells all clients of state changes with their next fetch.
+// Notify notifies all clients of state changes with their next fetch.
 func (s *Server) Notify(bits int32) {
 	if bits != 0 {
 		s.cfg.Debug.Log(diag.DebugState, "state change for all clients: {change}", "change", diag.StateChanges(bits))
@@ -201,7 +201,7 @@ func (s *Server) RefreshLabels() (changed bool) { return s.labels.refresh(time.N
 // Labels returns the context labels of the files, as JSON.
 func (s *Server) Labels() string { return s.labels.text() }
 
-// CheckHostname looks at the name of the host, and tells clients of a change
+// CheckHostname looks at the name of the host, and notifies clients of a change
 // (PMCD_HOSTNAME_CHANGE).
 func (s *Server) CheckHostname(now time.Time) {
 	before, name, err := s.hostname.look(now)
@@ -209,12 +209,12 @@ func (s *Server) CheckHostname(now time.Time) {
 	case err != nil:
 		s.cfg.Limiter.Warn("gethostname", "cannot read the name of this host: {error}; clients get the name that was read before", "error", err)
 	case before != "" && before != name:
-		s.cfg.Log.Info("hostname changed from {before} to {host}; clients are told", "before", before, "host", name)
+		s.cfg.Log.Info("hostname changed from {before} to {host}; clients are notified", "before", before, "host", name)
 		s.Notify(pdu.StateHostname)
 	}
 }
 
-// CurrentHostname returns the name of this host; "" if the system does not tell it.
+// CurrentHostname returns the name of this host; "" if it cannot be read.
 func (s *Server) CurrentHostname() string { return s.hostname.current() }
 
 // A MemoryInfo is what clients make pmcd keep of one kind.

@@ -168,7 +168,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.cpu.Release()
 }
 
-// end ends the session: agents and the log are told, and the connection is closed.
+// end ends the session: it notifies agents, logs, and closes the connection.
 func (s *session) end() {
 	if !errors.Is(s.err, clients.ErrRefused) {
 		s.logEnd(s.err)
@@ -192,7 +192,7 @@ func (s *session) end() {
 	s.stream.Close(last)
 }
 
-// lastBytes returns the PDU that tells a refused client why, or nil.
+// lastBytes returns the PDU with the reason for a refused client, or nil.
 func (s *session) lastBytes() (b []byte) {
 	if !errors.Is(s.err, clients.ErrRefused) {
 		return nil

@@ -12,7 +12,7 @@ func (s *session) begin() {
 	}
 	s.cpu.Release()
 	p := &s.srv.progress
-	s.srv.cfg.Limiter.Warn("progress "+s.client.Origin(), "client[{client}] {address} and others of its user or host wait before pmcd reads their requests: {in_progress} requests of theirs are in progress, and of all clients {in_progress_limit} may be",
+	s.srv.cfg.Limiter.Warn("progress "+s.client.Origin(), "client[{client}] {address}: {in_progress} of at most {in_progress_limit} requests in progress belong to its user or host; pmcd reads no more of theirs until some end",
 		"client", s.client.Num, "address", s.client.Addr, "in_progress", s.inProgress.group.used.Load(), "in_progress_limit", p.limit)
 	s.inProgress.begin()
 }

@@ -46,8 +46,8 @@ func TestStandIn(t *testing.T) {
 		{"no program", 250, none, "", "", builtIn},
 		{"options", 250, none + " -d 250 -p -x two", "", "two", builtIn},
 		{"unknown options", 250, none + " -x two -Z -d 249 -i 5 more words", "", "two", builtIn +
-			`Warning: agent "one" (dom 250) is built in, and does not know all that ` + none +
-			" would: invalid option -- 'Z', -d 249, -i 5, more words is ignored\n"},
+			`Warning: agent "one" (dom 250) is built in: unsupported options of ` + none +
+			" are ignored: invalid option -- 'Z', -d 249, -i 5, more words\n"},
 		{"a wrong option", 250, none + " -x three", "there is no three", "", builtIn},
 		{"another domain", 251, none, "no such file", "", ""},
 		{"another name", 250, filepath.Join(dir, "pmdatwo"), "no such file", "", ""},

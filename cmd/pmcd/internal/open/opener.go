@@ -121,7 +121,7 @@ func (o *Opener) openStandIn(ctx context.Context, spec *pmcdconf.Agent, opt wire
 		return nil, err
 	}
 	if len(in.Ignored) > 0 {
-		o.warnOnce("agent {agent:q} (dom {domain}) is built in, and does not know all that {path} would: {option} is ignored",
+		o.warnOnce("agent {agent:q} (dom {domain}) is built in: unsupported options of {path} are ignored: {option}",
 			"agent", spec.Name, "domain", spec.Domain, "path", spec.Argv[0], "option", strings.Join(in.Ignored, ", "))
 	}
 	if in.NeedsProcess() {
