@@ -66,7 +66,7 @@ func testPending(t *testing.T, pair pairFunc) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{MayBlock: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
+	call := &transport.Call{MayBlock: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: testutil.Hangs}
 	before := time.Now()
 	reply, err := c.Send(call)
 	if err != nil {
@@ -236,7 +236,7 @@ func TestDirectAndPolledReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := &transport.Call{Req: req, Timeout: 20 * time.Second, Batched: i%3 > 0, MayBlock: (i+j)%2 == 0}
+			call := &transport.Call{Req: req, Timeout: testutil.Hangs, Batched: i%3 > 0, MayBlock: (i+j)%2 == 0}
 			if calls[j], err = c.Send(call); err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -34,7 +33,7 @@ func testOnPDU(t *testing.T, pair pairFunc) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := c.Send(&transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second})
+	call, err := c.Send(&transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: testutil.Hangs})
 	if err != nil {
 		t.Fatal(err)
 	}

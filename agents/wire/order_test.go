@@ -49,7 +49,7 @@ func writePDUs(t *testing.T, w io.Writer, ms ...pdu.Message) {
 func sendDescReq(t *testing.T, c transport.Transport, id pdu.PMID) transport.Reply {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
-	r, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 5 * time.Second})
+	r, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: testutil.Hangs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +373,7 @@ func testProfileOfClosedClient(t *testing.T, pair pairFunc) {
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
 	fetch := func(client int32) transport.Reply {
-		call := &transport.Call{MayBlock: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
+		call := &transport.Call{MayBlock: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: testutil.Hangs}
 		r, err := c.Send(call)
 		if err != nil {
 			t.Fatal(err)

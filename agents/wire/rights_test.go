@@ -8,9 +8,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -51,7 +51,7 @@ func TestAgentPassesDescriptors(t *testing.T) {
 	if err := syscall.Sendmsg(fds[1], creds, syscall.UnixRights(0), nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{Req: req, Timeout: 10 * time.Second}
+	call := &transport.Call{Req: req, Timeout: testutil.Hangs}
 	_, err = transport.Do(c, call, nil)
 	if !errors.Is(err, rawio.ErrRights) || errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
