@@ -362,9 +362,15 @@ func TestManyParts(t *testing.T) {
 
 // For each value, its metric is looked for in few sections only.
 func TestManySections(t *testing.T) {
+	testManySections(t, maxMetricSections-1, false)
+	testManySections(t, maxMetricSections, true)
+}
+
+// testManySections has a file with n sections of metrics more than one.
+func testManySections(t *testing.T, n int, tooMany bool) {
+	t.Helper()
 	f := one(3)
 	b, l := f.Append()
-	const n = 1000
 	// A table of contents at the end has the sections of f and many others.
 	entry := func(typ mmvformat.SectionType) []byte { return b[l.Toc[typ]:][:mmvformat.SectionSize] }
 	old := []mmvformat.SectionType{mmvformat.Metrics, mmvformat.Values, mmvformat.Strings}
@@ -390,8 +396,8 @@ func TestManySections(t *testing.T) {
 	mmvtest.Write(t, dir, "sections", moved)
 	c := newClient(t, dir)
 	c.want(map[string]string{"mmv.sections.m": "3"})
-	if !strings.Contains(c.log.String(), "sections of metrics") {
-		t.Errorf("log: %s", &c.log)
+	if strings.Contains(c.log.String(), "sections of metrics") != tooMany {
+		t.Errorf("%d more sections: log: %s", n, &c.log)
 	}
 }
 
