@@ -13,6 +13,7 @@ func TestSoftnet(t *testing.T) {
 	for _, tt := range []struct{ text, processed, percpu, rps, flow, percpuFlow string }{
 		{"000000ff 1 2 0 0 0 0 0 3 4 5 6 00000002 0 0\n1 1 2 0 0 0 0 0 3 4 7 6 00000000 0 0\n", "256", "cpu0=1 cpu2=255", "8", "12", "cpu0=7 cpu2=5"},
 		{"1 1 2 0 0 0 0 0 3 4 5\n2 1 2 0 0 0 0 0 3 4 6\n", "3", "cpu0=1 cpu2=2", "8", "11", "cpu0=5 cpu2=6"},
+		{"1 1 2 0 0 0 0 0 3 4 5 6\n2 1 2 0 0 0 0 0 3 4 6 7\n", "3", "cpu0=1 cpu2=2", "8", "11", "cpu0=5 cpu2=6"},
 		{"1 1 2 0 0 0 0 0 3 4\n2 1 2 0 0 0 0 0 3 4\n9 9 9 9 9 9 9 9 9 9\n", "12", "cpu0=1 cpu2=2", "17", absent, absent},
 		{"1 1 2 0 0 0 0 0 3\n", "1", "cpu0=1", absent, absent, absent},
 		{"1 1 2 0 0 0 0 0 3 4 5 6 ffffffff\n", "1", absent, "4", "5", absent},
