@@ -31,7 +31,7 @@ func TestParkedAgain(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			h := newHarness(t, k, 100)
 			before := runtime.NumGoroutine()
-			const many = 100
+			const many = 20
 			peers := make([]*peer, many)
 			for i := range peers {
 				peers[i] = h.dial()
