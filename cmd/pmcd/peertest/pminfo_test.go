@@ -65,12 +65,12 @@ func TestPminfo(t *testing.T) {
 	t.Run("names", func(t *testing.T) {
 		compare(t, words("pminfo -h {host}"), peer.Comparison{Split: peer.Lines})
 	})
-	for _, opts := range []string{"-m", "-M", "-d", "-dm", "-v"} {
+	for _, opts := range []string{"-m", "-M", "-d", "-v"} {
 		t.Run("whole name space "+opts, func(t *testing.T) {
 			compare(t, words("pminfo -h {host} "+opts), pminfo())
 		})
 	}
-	for _, opts := range []string{"-t", "-T", "-l", "-s", "-I", "-f", "-F", "-x", "-fx", "-dmMtTslIfxF"} {
+	for _, opts := range []string{"-t", "-T", "-l", "-s", "-I", "-f", "-F", "-x", "-dmMtTslIfxF"} {
 		t.Run("all but processes "+opts, func(t *testing.T) {
 			compareAll(t, "pminfo -h {host} "+opts, pminfo())
 		})
