@@ -76,7 +76,7 @@ func compareCommand(code *int) *cobra.Command {
 	var f clientFlags
 	var o snapshotFlags
 	var hosts, files []string
-	tolerance := part(0.1)
+	tolerance, sameAgents := part(0.1), false
 	cmd := &cobra.Command{
 		Use:   "compare [flags] [-f FILE] [-f FILE] [-h HOST] [-h HOST] [PREFIX...]",
 		Short: "compare two pmcds, or one with what it was before",
@@ -106,7 +106,7 @@ for resets and wrong scales.`,
 			if err != nil {
 				return err
 			}
-			r := compare.Compare(both[0], both[1], float64(tolerance))
+			r := compare.Compare(both[0], both[1], compare.Rules{Tolerance: float64(tolerance), SameAgents: sameAgents})
 			*code = exitOK
 			if len(r.Differences) > 0 {
 				*code = exitProblems
@@ -121,6 +121,7 @@ for resets and wrong scales.`,
 	fl.StringArrayVarP(&hosts, "host", "h", nil, "`HOST` of a pmcd, as in PCPIntro(1); can be repeated")
 	fl.StringArrayVarP(&files, "file", "f", nil, "`FILE` with a snapshot; can be repeated")
 	fl.Var(&tolerance, "tolerance", "`part` of a number by which it may differ, such as 0.1 or 10%")
+	fl.BoolVar(&sameAgents, "same-agents", false, "leave out the metrics whose agent B does not have")
 	o.add(cmd)
 	f.addCertificate(cmd)
 	f.addJSON(cmd)

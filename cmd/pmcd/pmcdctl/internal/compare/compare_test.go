@@ -108,9 +108,9 @@ func TestFaults(t *testing.T) {
 		{"a label lost", always, func(s *Snapshot) { delete(s.Labels, "domain 60") }, "domain 60 labels"},
 		{"a label of an instance lost", always, func(s *Snapshot) { delete(s.Labels, "instance 60.1[sda]") }, "instance 60.1[sda] labels"},
 		{"a label changed", always, func(s *Snapshot) { s.Labels["disk.read"] = `{"unit":"y"}` }, "disk.read labels"},
-		{"a slow agent", always, func(s *Snapshot) { s.Agents[1].Median = 900e3 }, "domain 60 time"},
+		{"a slow agent", always, func(s *Snapshot) { s.Agents[1].Median = 1200e3 }, "domain 60 time"},
 		{"an agent that ends", always, func(s *Snapshot) { s.Changes = 2 }, "agents restarts"},
-		{"twice the memory, and more", always, func(s *Snapshot) { s.Daemon.Memory = 50 << 10 }, "memory cost"},
+		{"much more memory", always, func(s *Snapshot) { s.Daemon.Memory = 70 << 10 }, "memory cost"},
 		{"a busy loop", always, func(s *Snapshot) { s.Daemon.CPU = 0.9 }, "CPU cost"},
 	}
 	for _, tt := range tests {
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 				a, b := base(), base()
 				b.Begin, b.End = b.Begin.Add(later), b.End.Add(later)
 				tt.seed(b)
-				r := Compare(a, b, 0.1)
+				r := Compare(a, b, Rules{Tolerance: 0.1})
 				if later > 0 && tt.when == together {
 					if len(r.Differences) > 0 {
 						t.Errorf("later: %+v", r.Differences)
@@ -151,6 +151,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		"a process has no text":    func(s *Snapshot) { s.metric("proc.rss").Values[1].Samples = 1 },
 		"a little slower":          func(s *Snapshot) { s.Agents[0].Median *= 20 },
 		"ours needs a bit more":    func(s *Snapshot) { s.Daemon.Memory += 10 << 10; s.Daemon.CPU = 0.02 },
+		"an agent of A has ended":  func(s *Snapshot) { s.Daemon.CPU = 0.9; s.Changes = 1 },
 		"no processes of ours":     func(s *Snapshot) { s.Daemon = nil },
 		"known: the version":       func(s *Snapshot) { s.Metrics = append(s.Metrics, Metric{Name: "mmv.control.metrics"}) },
 		"known: help in our words": func(s *Snapshot) { s.metric("disk.read").OneLine = "number of reads" },
@@ -158,11 +159,23 @@ func TestNoFalseAlarm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := base(), base()
 			change(b)
-			r := Compare(a, b, 0.1)
+			a.Changes = b.Changes
+			r := Compare(a, b, Rules{Tolerance: 0.1})
 			if len(r.Differences) > 0 || len(r.Known) > 0 != strings.HasPrefix(name, "known") {
 				t.Errorf("%+v, known %+v", r.Differences, r.Known)
 			}
 		})
+	}
+}
+
+// With SameAgents the agents that only A has do not count.
+func TestSameAgents(t *testing.T) {
+	a, b := base(), base()
+	b.Metrics = slices.DeleteFunc(b.Metrics, func(m Metric) bool { return m.Name == "own.calls" })
+	for same, want := range map[bool]int{false: 1, true: 0} {
+		if r := Compare(a, b, Rules{0.1, same}); len(r.Differences) != want {
+			t.Errorf("%t: %+v", same, r.Differences)
+		}
 	}
 }
 

@@ -5,13 +5,15 @@ import (
 	"strconv"
 )
 
-// Limits of what a pmcd may need more than another: a part, and an amount that is not noticed.
+// Limits of what a pmcd may need more than another: a part, and an amount. They are wide,
+// because a busy host has such differences between any two samples.
 const (
-	costPart   = 1.5
-	costMemory = 16 << 10 // KiB
-	costCPU    = 0.02     // of one CPU
+	memoryPart = 1.5
+	memoryMore = 32 << 10 // KiB
+	cpuPart    = 2
+	cpuMore    = 0.05 // of one CPU
 	timePart   = 3
-	timeMore   = 100e3 // microseconds
+	timeMore   = 1e6 // microseconds
 )
 
 // cost compares what the pmcds and their agents need, and how long they take.
@@ -44,10 +46,12 @@ func (c *comparer) cost() {
 		c.skip("cost", "", noProcess)
 		return
 	}
-	if y.CPU > costPart*x.CPU+costCPU {
+	if c.a.Changes+c.b.Changes > 0 { // what an agent has used that ended is not known
+		c.skip("CPU", "", agentsEnded)
+	} else if y.CPU > cpuPart*x.CPU+cpuMore {
 		c.add("CPU", "", isCost, percent(x.CPU), percent(y.CPU))
 	}
-	if float64(y.Memory) > costPart*float64(x.Memory)+costMemory {
+	if float64(y.Memory) > memoryPart*float64(x.Memory)+memoryMore {
 		c.add("memory", "", isCost, mb(x.Memory), mb(y.Memory))
 	}
 }

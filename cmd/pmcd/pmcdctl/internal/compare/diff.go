@@ -32,6 +32,7 @@ const (
 	isText      = "text"
 	isLabels    = "labels"
 	isInstances = "instances"
+	isNumber    = "number"
 	isValue     = "value"
 	isRate      = "rate"
 	isReset     = "reset"
@@ -65,30 +66,41 @@ type Cost struct {
 
 // Reasons for which something could not be compared.
 const (
-	moves     = "the value changes"
-	elsewhere = "the values are of another time"
-	ownAgent  = "each agent counts for itself"
-	ownDaemon = "each pmcd has its own"
-	comeAndGo = "instances come and go"
-	noNumbers = "the values are events or aggregates"
-	noValue   = "neither has a value"
-	observers = "the processes of the two pmcds"
-	noProcess = "the processes of pmcd are not known"
+	moves       = "the value changes"
+	elsewhere   = "the values are of another time"
+	ownAgent    = "each agent counts for itself"
+	ownDaemon   = "each pmcd has its own"
+	comeAndGo   = "instances come and go"
+	noNumbers   = "the values are events or aggregates"
+	noValue     = "neither has a value"
+	observers   = "the processes of the two pmcds"
+	otherAgents = "B does not have the agent"
+	agentsEnded = "agents began or ended meanwhile"
+	noProcess   = "the processes of pmcd are not known"
 )
 
 // A comparer compares two snapshots.
 type comparer struct {
-	a, b      *Snapshot
-	tolerance float64
-	r         *Report
-	indoms    [2]map[string]*InDom
-	labelled  [2]map[string]bool
+	a, b *Snapshot
+	Rules
+	r        *Report
+	indoms   [2]map[string]*InDom
+	labelled [2]map[string]bool
+	agents   map[string]bool // domains that B has
 }
 
-// Compare compares two snapshots. The tolerance is of numbers: the part of the larger one by
-// which they may differ.
-func Compare(a, b *Snapshot, tolerance float64) *Report {
-	c := &comparer{a: a, b: b, tolerance: tolerance}
+// Rules say what a comparison lets pass.
+type Rules struct {
+	Tolerance  float64 // of numbers: the part of the larger one by which they may differ
+	SameAgents bool    // metrics whose agent B does not have are not compared
+}
+
+// Compare compares two snapshots.
+func Compare(a, b *Snapshot, rules Rules) *Report {
+	c := &comparer{a: a, b: b, Rules: rules, agents: make(map[string]bool)}
+	for _, agent := range b.Agents {
+		c.agents[strconv.Itoa(agent.Domain)] = true
+	}
 	c.r = &Report{A: a.Host, B: b.Host, Together: a.Begin.Before(b.End) && b.Begin.Before(a.End),
 		Differences: []Difference{}, Known: []Difference{}, Skipped: make(map[string][]string)}
 	for i, s := range []*Snapshot{a, b} {
@@ -106,6 +118,10 @@ func Compare(a, b *Snapshot, tolerance float64) *Report {
 }
 
 func (c *comparer) add(name, inst, what, a, b string) {
+	if c.SameAgents && ofAgents.MatchString(name) {
+		c.skip(name, inst, otherAgents)
+		return
+	}
 	d := Difference{Name: name, Instance: inst, What: what, A: a, B: b}
 	if d.Why = known(&d); d.Why != "" {
 		c.r.Known = append(c.r.Known, d)
@@ -130,6 +146,11 @@ func (c *comparer) metrics() {
 	for i := range c.a.Metrics {
 		x := &c.a.Metrics[i]
 		y := ofB[x.Name]
+		if domain, _, ok := strings.Cut(x.PMID, "."); ok && c.SameAgents && !c.agents[domain] {
+			delete(ofB, x.Name)
+			c.skip(x.Name, "", otherAgents)
+			continue
+		}
 		if y == nil {
 			c.add(x.Name, "", isName, "present", "absent")
 			continue
@@ -327,7 +348,7 @@ func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string)
 		}
 		ra, rb := rate(a, c.a.seconds()), rate(b, c.b.seconds())
 		slack := (a.Step + b.Step) / max(c.b.seconds(), 1e-9)
-		if min(s.Samples, t.Samples) >= 3 && math.Abs(ra-rb) > c.tolerance*max(ra, rb)+slack {
+		if min(s.Samples, t.Samples) >= 3 && math.Abs(ra-rb) > c.Tolerance*max(ra, rb)+slack {
 			add(isRate, fmt.Sprintf("%.4g/s", ra), fmt.Sprintf("%.4g/s", rb))
 		}
 	case b.Max < a.Last/2 && a.Last >= enough:
@@ -348,7 +369,7 @@ func rate(r *Range, seconds float64) float64 { return (r.Last - r.First) / max(s
 func (c *comparer) near(a, b *Range) bool {
 	gap := max(a.Min, b.Min) - min(a.Max, b.Max)
 	largest := max(math.Abs(a.Min), math.Abs(a.Max), math.Abs(b.Min), math.Abs(b.Max))
-	return gap <= c.tolerance*largest+a.Step+b.Step
+	return gap <= c.Tolerance*largest+a.Step+b.Step
 }
 
 func steady(r *Range) bool { return r.Max-r.Min <= 0.1*math.Abs(r.Max) }
@@ -421,7 +442,7 @@ func (c *comparer) compareInDoms() {
 			if !ok {
 				onlyA = append(onlyA, inst.Name)
 			} else if id != inst.ID {
-				c.add(name, inst.Name, "number", fmt.Sprint(inst.ID), fmt.Sprint(id))
+				c.add(name, inst.Name, isNumber, fmt.Sprint(inst.ID), fmt.Sprint(id))
 			}
 		}
 		onlyB = slices.Sorted(maps.Keys(ids))

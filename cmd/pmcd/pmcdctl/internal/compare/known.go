@@ -8,6 +8,9 @@ import (
 // ownNumbers are metrics whose values are those of the daemon itself: two of them have others.
 var ownNumbers = regexp.MustCompile(`^pmcd\.(pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
 
+// ofAgents are the metrics and instances that follow from which agents a pmcd has.
+var ofAgents = regexp.MustCompile(`^(pmcd\.(numagents|agent\..*)|instance domain 2\.3)$`)
+
 // A knownDifference is a deliberate one: of names, or what else differs, and of kinds.
 type knownDifference struct {
 	names string // a regular expression for the whole name
@@ -36,6 +39,10 @@ var knownDifferences = []knownDifference{
 	{`mem\.numa\.util\.(mapped|pageTables)`, isValue, "agents/linux.md", "mem.numa.util: Mapped, PageTables"},
 	{`mem\.zoneinfo\.nr_free_pages`, isValue, "agents/linux.md", "mem.zoneinfo.nr_free_pages"},
 	{`network\.interface\.(speed|baudrate|type|virtual|duplex|wireless)`, isValue, "agents/linux.md", "network.interface: attributes"},
+	{`(mem\.(slabinfo|vmmemctl)|tty|hyperv\.balloon|nfs\.server\.threads|nfs4\.server\.(clients|open))\..*|instance domain 60\.(12|35)`, isError + " " + isValue,
+		"agents/linux.md", "Only root may read the files of these metrics"},
+	{`instance domain 60\.(5|18)`, isNumber, "agents/linux.md", "ids of file systems"},
+	{`instance domain 60\.17`, isNumber, "agents/linux.md", "ids of interface addresses"},
 	{`kvm\..*`, isValue, "agents/kvm.md", "counters that the kernel does not have"},
 	{`(hot)?proc\.psinfo\.(priority|rt_priority|policy|policy_s|delayacct_blkio_time|guest_time|cguest_time)`, isValue, "agents/proc.md", "psinfo.priority, rt_priority, policy"},
 	{`(hot)?proc\.psinfo\.ngid`, isValue, "agents/proc.md", "psinfo.ngid"},

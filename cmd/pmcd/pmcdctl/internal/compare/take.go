@@ -96,6 +96,7 @@ type taker struct {
 
 	domains []*domain
 	insts   map[pdu.InDom]map[int32]string
+	asked   map[pdu.InDom]bool             // for new instances, after a request
 	indoms  map[pdu.InDom]int              // to s.InDoms
 	series  map[*Metric]map[string]*Series // of instances
 	pid     int
@@ -131,6 +132,7 @@ func (t *taker) describe(ctx context.Context) error {
 	}
 	t.s.Metrics = make([]Metric, len(list))
 	t.indoms, t.insts = make(map[pdu.InDom]int), make(map[pdu.InDom]map[int32]string)
+	t.asked = make(map[pdu.InDom]bool)
 	t.series = make(map[*Metric]map[string]*Series)
 	byDomain := make(map[int]*domain)
 	clusters := make(map[pdu.PMID]bool)
@@ -305,6 +307,7 @@ func (t *taker) fetch(ctx context.Context) error {
 				return err
 			}
 			took += time.Since(began)
+			clear(t.asked)
 			if !first && p.result.Changes&(pdu.StateRestartAgent|pdu.StateDropAgent|pdu.StateAddAgent) != 0 {
 				t.s.Changes++
 			}
@@ -341,15 +344,19 @@ func (t *taker) add(ctx context.Context, m *Metric, d *pdu.Desc, set *pdu.ValueS
 		inst := ""
 		if d.InDom != pdu.NoInDom {
 			name, ok := t.insts[d.InDom][v.Inst]
-			if !ok { // it is new
+			if !ok && !t.asked[d.InDom] { // it is new
+				t.asked[d.InDom] = true
 				t.s.InDoms[t.indoms[d.InDom]].Moving = true
 				insts, err := t.instances(ctx, d.InDom)
 				if metrics.IsLost(err) {
 					return err
 				}
-				name = insts[v.Inst]
+				name, ok = insts[v.Inst]
 			}
-			inst = cmp.Or(name, "?"+strconv.Itoa(int(v.Inst)))
+			if !ok { // it has gone meanwhile
+				continue
+			}
+			inst = name
 		}
 		s := t.series[m][inst]
 		if s == nil {
