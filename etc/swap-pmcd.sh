@@ -2,20 +2,32 @@
 # swap-pmcd - put this pmcd in the place of the installed PCP's, and back.
 #
 # usage: swap-pmcd [-q] [-b FILE] [-r ROOT] in|out|update|status
+# usage: swap-pmcd [-q] [-b FILE] check [--compare TIME [--agent NAME]...] [--exclude SUBTREE]...
+# usage: swap-pmcd [-q] [-b FILE] in --trial TIME [--exclude SUBTREE]...
+# usage: swap-pmcd [-q] [-b FILE] keep
 #
 #   in      PCP's scripts and units start this pmcd
 #   out     they start PCP's again
 #   update  "in" again, after an upgrade of this one or of PCP; nothing after "out"
 #   status  which one they start: exit status 0 is this one, 1 PCP's
+#   check   what "in" would meet; nothing changes
+#   --trial PCP's unit starts this pmcd, until TIME is over or something is worse than
+#           before. No file on disk changes
+#   keep    "in", instead of the end of a trial
 #   -q      say nothing if nothing is wrong
 #   -b FILE this pmcd [the one that was installed, or built, with this script]
 #   -r ROOT work on the system that is installed below ROOT
 #
 # On Debian and its like the file is diverted (dpkg-divert(1)), so that upgrades
 # of PCP go past this pmcd. Elsewhere PCP's is kept as a copy and an upgrade
-# brings it back: do "in" again. A pmcd that runs goes on: restart it. "out" works
+# brings it back: do "update". A pmcd that runs goes on: restart it. "out" works
 # after PCP was removed, too: what is left of "in" goes, and a later installation
 # of PCP runs PCP's.
+#
+# Where the file cannot be replaced, because /usr is read-only, and in trials, a drop-in of
+# pmcd.service mounts this pmcd in its place: in the unit's name space of mounts, so
+# that PCP's script, with its options and upgrades of agents, starts it.
+#
 # What is neither PCP's pmcd nor this one is left alone, and what a package has diverted,
 # as pmcd-swap does.
 set -eu
@@ -24,8 +36,9 @@ quiet=
 say() { [ -n "$quiet" ] || printf 'swap-pmcd: %s\n' "$*"; }
 die() { printf 'swap-pmcd: %s\n' "$*" >&2; exit 1; }
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
+self=$(readlink -f "$0")
 
-new=$(dirname "$0")/../bin/pmcd
+new=$(dirname "$self")/../bin/pmcd
 root=
 while getopts qb:r: opt; do
 	case $opt in
@@ -36,7 +49,27 @@ while getopts qb:r: opt; do
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 1 ] || usage
+[ $# -ge 1 ] || usage
+verb=$1
+shift
+trial='' compare='' agents='' exclude=''
+while [ $# -gt 0 ]; do
+	[ $# -ge 2 ] || usage
+	case $verb$1 in
+	in--trial) trial=$2 ;;
+	check--compare) compare=$2 ;;
+	check--agent) agents="$agents $2" ;;
+	in--exclude | check--exclude | watch--exclude) exclude="$exclude -x $2" ;;
+	*) usage ;;
+	esac
+	shift 2
+done
+for time in "$trial" "$compare"; do
+	case $time in
+	'' | [1-9]s | [1-9][0-9]s | [1-9][0-9][0-9]s | [1-9]m | [1-9][0-9]m | [1-9][0-9][0-9]m | [1-9]h | [1-9][0-9]h) ;;
+	*) die "$time is no time such as 90s, 10m or 2h" ;;
+	esac
+done
 
 # found prints the directory of programs where "in" has left something on a host
 # whose pcp.conf is gone: a diversion, or files.
@@ -55,7 +88,7 @@ conf=$root${PCP_CONF:-/etc/pcp.conf}
 gone=
 if [ -f "$conf" ]; then
 	dir=$(sed -n 's/^PCP_BINADM_DIR=//p' "$conf" | tail -n 1)
-elif [ "$1" = out ]; then
+elif [ "$verb" = out ]; then
 	gone=yes
 	dir=$(found)
 	[ -n "$dir" ] || { say "no PCP here, and nothing to put back"; exit 0; }
@@ -102,6 +135,66 @@ owned_by() {
 # relabel gives the file the label that its place has (SELinux).
 relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
 
+# The drop-ins that mount this pmcd in the place of PCP's: one that lasts, and that of a trial.
+unit=pmcd.service
+lasting=/etc/systemd/system/$unit.d/pmcd-swap-mount.conf
+dropin=/run/systemd/system/$unit.d/pmcd-swap-trial.conf
+watcher=pmcd-swap-trial.service
+state=/run/pmcd-swap
+
+# need_mounts refuses where a drop-in has no effect.
+need_mounts() {
+	[ -z "$root" ] || die "$1: not with -r"
+	[ "$(id -u)" = 0 ] || die "$1: this needs root"
+	[ -d /run/systemd/system ] || die "$1: this needs systemd, which does not run here"
+	systemctl cat $unit >/dev/null 2>&1 || die "$1: there is no $unit"
+	unshare -m true 2>/dev/null || die "$1: this needs name spaces of mounts, which are forbidden here"
+	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	new=$(readlink -f "$new")
+}
+
+# mounted prints the drop-in that mounts the file $1.
+mounted() { printf '# Made by swap-pmcd. Without the file, PCP'"'"'s pmcd is started.\n[Service]\nBindReadOnlyPaths=-%s:%s\n' "$1" "$target"; }
+
+# unlike: has $new another label (SELinux) than the file in whose place it is mounted? A mount
+# keeps the label.
+unlike() {
+	command -v selinuxenabled >/dev/null && selinuxenabled && [ "$(stat -c %C "$new")" != "$(stat -c %C "$target")" ]
+}
+
+# running prints the process of pmcd.service, and what it runs.
+main_pid() { systemctl show --value -p MainPID $unit; }
+running() {
+	if ! pid=$(main_pid 2>/dev/null) || [ "${pid:-0}" = 0 ] || [ ! -e "/proc/$pid/exe" ]; then
+		echo none
+	elif grep -qa 'path[[:blank:]]github\.com/gopcp/pmcd/cmd/pmcd$' "/proc/$pid/exe"; then
+		echo ours
+	else
+		echo theirs
+	fi
+}
+
+# on_trial: does a trial run, or end just now?
+on_trial() {
+	[ -z "$root" ] && [ -d /run/systemd/system ] || return 1
+	case $(systemctl is-active $watcher 2>/dev/null) in
+	active | activating | deactivating) ;;
+	*) return 1 ;;
+	esac
+}
+
+mount_in() {
+	need_mounts "$dir is read-only"
+	if unlike; then
+		chcon --reference="$target" "$new" || die "$new has not the label of $target: semanage fcontext -a -t pcp_pmcd_exec_t $new && restorecon $new"
+	fi
+	mkdir -p "${lasting%/*}"
+	mounted "$new" >"$lasting.new"
+	mv -f "$lasting.new" "$lasting"
+	systemctl daemon-reload
+	say "$dir is read-only: $unit mounts this pmcd in the place of $target: restart it. What starts PCP's script without the unit starts PCP's pmcd"
+}
+
 swap_in() {
 	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
 	was=$(kind "$root$target")
@@ -114,6 +207,10 @@ swap_in() {
 		die "$root$target is missing"
 	elif [ "$was" = ours ] && cmp -s "$new" "$root$target"; then
 		say "$root$target is this pmcd already"
+		return
+	fi
+	if [ ! -w "$root$dir" ]; then
+		mount_in
 		return
 	fi
 	# All that can fail comes first: there is always a pmcd to start.
@@ -138,6 +235,12 @@ swap_in() {
 }
 
 swap_out() {
+	if [ -z "$root" ] && [ -e "$lasting" ]; then
+		rm -f "$lasting"
+		systemctl daemon-reload || :
+		say "$unit starts PCP's pmcd: restart it"
+		[ "$(kind "$target")" = ours ] || return 0
+	fi
 	was=$(kind "$root$target")
 	other=$(kind "$root$kept")
 	if [ "$was" = else ]; then
@@ -172,28 +275,280 @@ swap_out() {
 	say "$root$target is now PCP's pmcd: restart pmcd"
 }
 
+# ctl is the program that takes snapshots and compares them.
+ctl() {
+	for c in "${self%/*}/../bin/pmcdctl" pmcdctl; do
+		! command -v "$c" >/dev/null || { "$c" "$@"; return; }
+	done
+	die "pmcdctl is missing"
+}
+
+# start_trial has the watcher, which systemd supervises, do all that follows. When it ends, for
+# whatever reason, systemd runs the script "back".
+start_trial() {
+	need_mounts "in --trial"
+	on_trial && die "a trial runs: swap-pmcd keep, or out"
+	if [ "$(kind "$target")" != theirs ] || [ -e "$lasting" ]; then die "this pmcd is in the place of PCP's already"; fi
+	[ "$(running)" = theirs ] || die "PCP's pmcd does not run, so there is nothing to compare with: systemctl start $unit"
+	as_unit -v >/dev/null 2>&1 || die "this pmcd would not start: $new -v says why"
+	# Processes come and go, and to look at all of them again and again costs more than the rest.
+	exclude="$exclude -x proc -x hotproc"
+	rm -rf $state
+	mkdir -m 700 $state
+	# shellcheck disable=SC2086 # a list
+	ctl snapshot -s 10 --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
+	pgrep -x pmlogger >$state/loggers || :
+	source=$new
+	if unlike; then
+		source=$state/pmcd
+		cp "$new" $source && chcon --reference="$target" $source
+	fi
+	{
+		mounted "$source"
+		echo "# When this pmcd ends, for whatever reason, the next one is PCP's."
+		echo "ExecStopPost=-+/bin/sh -c 'rm -f $dropin; systemctl daemon-reload'"
+	} >$state/dropin
+	cat >$state/back <<-END
+		#!/bin/sh
+		[ ! -e $state/kept ] || exit 0
+		if [ -s $state/why ]; then why=\$(cat $state/why)
+		elif [ "\$SERVICE_RESULT" = timeout ]; then why="its time is over"
+		else why="its watcher has ended (\$SERVICE_RESULT)"; fi
+		text="swap-pmcd: the trial is over, and PCP's pmcd comes back: \$why"
+		echo "\$text" | tee -a $state/report
+		if [ -e $dropin ]; then rm -f $dropin; do=restart; else do=start; fi
+		systemctl daemon-reload
+		systemctl \$do $unit
+		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
+	END
+	# shellcheck disable=SC2046 # a list
+	systemd-run --quiet --collect --unit=$watcher --description="Trial of pmcd" -p RuntimeMaxSec="$trial" \
+		-p ExecStopPost="/bin/sh $state/back" /bin/sh "$self" -b "$new" watch $(echo "$exclude" | sed 's/ -x / --exclude /g')
+	while on_trial && [ ! -e $state/begun ]; do sleep 0.2; done
+	[ -e $state/begun ] || die "the trial has ended: $(cat $state/why 2>/dev/null || echo "journalctl -u $watcher says why")"
+	say "$unit runs this pmcd for $trial: swap-pmcd keep, or PCP's comes back. journalctl -u $watcher follows it, and $state/report is the report"
+}
+
+# end ends the trial: systemd runs "back".
+end() {
+	printf '%s\n' "$*" >$state/why
+	exit 1
+}
+
+# logged prints the size of the archive that a pmlogger writes.
+logged() { find -L "/proc/$1/fd" -maxdepth 1 -type f -name '*' -printf '%s\n' 2>/dev/null | awk '{n += $1} END {print n + 0}'; }
+
+# Seconds of a trial: how often it looks, how long agents have to become ready, how often it
+# compares, and how long a pmlogger has to connect again (80 s at most) and to log once more.
+look=5 ready=60 every=30 log=150
+
+# watch_trial is the watcher. All that it does can be interrupted at any time.
+watch_trial() {
+	systemctl stop $unit
+	mkdir -p "${dropin%/*}"
+	cp $state/dropin $dropin
+	systemctl daemon-reload
+	systemctl start $unit || end "$unit has not started: journalctl -u $unit"
+	[ "$(running)" = ours ] || end "$unit runs PCP's pmcd nevertheless: name spaces of mounts may be forbidden"
+	was=$(main_pid)
+	: >$state/begun
+	logs=$(date +%s) bad=0
+	next=$((logs + ready))
+	loggers=$(cat $state/loggers)
+	for p in $loggers; do logged "$p" >"$state/logged.$p"; done
+	while :; do
+		sleep $look
+		now=$(date +%s)
+		if [ ! -e $dropin ] || [ "$(main_pid)" != "$was" ]; then end "this pmcd has ended, or was restarted: journalctl -u $unit"; fi
+		for p in $loggers; do
+			[ -e "/proc/$p" ] || end "pmlogger, process $p, has ended"
+		done
+		if [ $((now - logs)) -ge $log ]; then
+			for p in $loggers; do
+				size=$(logged "$p")
+				[ "$size" != "$(cat "$state/logged.$p")" ] || end "pmlogger, process $p, has logged nothing for $((now - logs)) s"
+				echo "$size" >"$state/logged.$p"
+			done
+			logs=$now
+		fi
+		[ "$now" -ge $next ] || continue
+		next=$((now + every))
+		restarts=$(ctl status --json | sed -n 's/^ *"restarts": \([0-9]*\),*$/\1/p' | awk '{n += $1} END {print n + 0}')
+		[ "$restarts" -lt 2 ] || end "agents were restarted $restarts times: pmcdctl status"
+		code=0
+		# shellcheck disable=SC2086 # a list
+		ctl compare -f $state/before.json -s 3 --pid "$was" $exclude >$state/compared 2>&1 || code=$?
+		cat $state/compared >$state/report
+		if [ $code = 0 ]; then
+			bad=0
+		elif bad=$((bad + 1)) && [ $bad -ge 2 ]; then # twice: what began just now may need a moment
+			end "it is not as before:
+$(sed '/^$/,$d' $state/compared | head -n 20)"
+		fi
+	done
+}
+
+keep() {
+	if ! on_trial || [ ! -e $state/begun ]; then die "no trial runs"; fi
+	swap_in
+	: >$state/kept
+	rm -f $dropin
+	systemctl daemon-reload
+	systemctl stop $watcher
+	say "the trial is over, and this pmcd goes on"
+}
+
+# var prints a variable of pcp.conf.
+var() { sed -n "s/^$1=//p" "$conf" | tail -n 1; }
+
+# as_unit runs this pmcd with the options and the environment that PCP's script gives it.
+as_unit() (
+	options=$(var PCP_PMCDOPTIONS_PATH)
+	sysconfig=$(var PCP_SYSCONFIG_DIR)/pmcd
+	set -a
+	# shellcheck disable=SC1090 # of the host
+	[ ! -r "$sysconfig" ] || . "$sysconfig"
+	# shellcheck disable=SC2046 # options
+	exec "$new" "$@" $(grep -v '^ *#' "$options" 2>/dev/null | tr '\n' ' ')
+)
+
+problems=
+problem() {
+	problems=yes
+	printf 'swap-pmcd: problem: %s\n' "$*" >&2
+}
+
+# check says what "in" would meet.
+check() {
+	[ -z "$root" ] || die "check: not with -r"
+	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	case $(kind "$target") in
+	ours) say "$target is this pmcd already" ;;
+	theirs) ;;
+	*) problem "$target is neither PCP's pmcd nor this one" ;;
+	esac
+	missing=$(ldd "$new" 2>/dev/null | sed -n 's/^[[:blank:]]*\(.*\) => not found$/\1/p')
+	[ -z "$missing" ] || problem "libraries are missing: $(echo "$missing" | paste -sd " ")"
+	said=$(as_unit -v 2>&1) || problem "this pmcd does not start with this configuration"
+	[ -z "$said" ] || printf '%s\n' "$said" >&2
+	pid=$(main_pid 2>/dev/null) || pid=0
+	if [ "${pid:-0}" != 0 ]; then
+		say "agents that are processes now, with their users. With this pmcd they have the same, but for what a warning names:"
+		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid" | sed 's/^/    /'
+	fi
+	if [ ! -w "$dir" ]; then
+		say "$dir is read-only: \"in\" mounts this pmcd in its place"
+		if [ ! -d /run/systemd/system ] || ! unshare -m true 2>/dev/null; then problem "that needs systemd, and name spaces of mounts"; fi
+	else
+		space=$(df -Pk "$dir" | awk 'NR == 2 {print $4}')
+		[ "$space" -gt $(($(stat -Lc %s "$new") / 512)) ] || problem "$dir has $space KiB of space left, which is not enough"
+	fi
+	if command -v getenforce >/dev/null && [ "$(getenforce)" = Enforcing ]; then
+		semodule -l | grep -q '^pmcd-go' || problem "SELinux is enforcing, and the module pmcd-go is not loaded: docs/installing.md"
+	fi
+	[ -z "$compare" ] || rehearse || problem "this pmcd differs"
+	[ -z "$problems" ] || exit 1
+	say "nothing speaks against \"swap-pmcd in\""
+}
+
+# rehearse runs this pmcd beside the one that runs, and compares the two. It has directories of
+# its own for what it writes, and another name: PCP's script ends processes by their names.
+# Its agents are built in, because a second process of an agent writes the files of the first one.
+rehearse() {
+	need_mounts "check --compare"
+	on_trial && die "a trial runs: swap-pmcd keep, or out"
+	pid=$(main_pid)
+	[ "${pid:-0}" != 0 ] || die "check --compare: $unit does not run"
+	name=pmcd-rehearsal
+	own=/run/$name
+	! systemctl --quiet is-active $name.service || die "check --compare: $name.service runs already"
+	rm -rf $own
+	mkdir $own
+	chmod 755 $own
+	trap 'systemctl stop pmcd-rehearsal.service 2>/dev/null || :; rm -rf /run/pmcd-rehearsal' EXIT
+	trap 'exit 1' HUP INT TERM
+	ln -s "$new" $own/$name
+	vars=$(var PCP_VAR_DIR) run=$(var PCP_RUN_DIR) tmp=$(var PCP_TMP_DIR) logs=$(var PCP_LOG_DIR)
+	cp -a "$vars/config/pmda" $own/pmda
+	# Lines of agents come before the section [access].
+	awk -v also=" $agents " '
+		/^[[:blank:]]*\[access\]/ {access = 1}
+		access || /^[[:blank:]]*#/ || NF < 4 {print; next}
+		$1 ~ /^(pmcd|proc|xfs|linux|kvm|jbd2|mmv|pmproxy)$/ {print $1, $2, "dso", $1 "_init", "builtin"; next}
+		$1 ~ /^(root|trace|logger|perfevent|bpf|bcc|openmetrics)$/ {next}
+		index(also, " " $1 " ")
+	' "$(var PCP_PMCDCONF_PATH)" >$own/pmcd.conf
+	set -- -p "BindPaths=$own/pmda:$vars/config/pmda" -p "TemporaryFileSystem=$run $tmp $logs"
+	for d in mmv pmproxy pmlogger pmie; do set -- "$@" -p "BindReadOnlyPaths=-$tmp/$d"; done
+	for d in pmlogger pmie pmproxy; do set -- "$@" -p "BindReadOnlyPaths=-$run/$d.pid"; done
+	systemd-run --quiet --collect --unit=$name.service --description="Rehearsal of pmcd" "$@" \
+		$own/$name -F -c $own/pmcd.conf -l - -i 127.0.0.1 -p 44399 -s $own/pmcd.socket
+	until ctl get -h unix:$own/pmcd.socket pmcd.pid >/dev/null 2>&1; do
+		systemctl --quiet is-active $name.service || die "check --compare: the rehearsal has ended: journalctl -u $name"
+		sleep 0.2
+	done
+	seconds=$(echo "$compare" | sed 's/s$//; s/m$/*60/; s/h$/*3600/')
+	every=10
+	[ $((seconds)) -ge 50 ] || every=1
+	# shellcheck disable=SC2086 # a list
+	ctl compare --same-agents -t ${every}s -s $((seconds / every + 1)) -h "unix:$run/pmcd.socket" -h unix:$own/pmcd.socket $exclude
+}
+
 owner=$(owned_by)
-if [ -n "$owner" ] && [ "$1" != status ]; then
+if [ -n "$owner" ] && [ "$verb" != status ] && [ "$verb" != check ]; then
 	die "package $owner has diverted $target: install or remove that package instead"
 fi
 
-case $1 in
-in) swap_in ;;
-out) swap_out ;;
+case $verb in
+in)
+	if [ -n "$trial" ]; then
+		start_trial
+	else
+		! on_trial || die "a trial runs: swap-pmcd keep, or out"
+		swap_in
+	fi
+	;;
+out)
+	if on_trial; then
+		echo "swap-pmcd out" >$state/why
+		systemctl stop $watcher
+		say "the trial is over, and $unit runs PCP's pmcd"
+	else
+		swap_out
+	fi
+	;;
+keep) keep ;;
+check) check ;;
+watch) watch_trial ;; # of start_trial
 update)
 	# "out" leaves neither a copy of PCP's nor a diversion.
-	if [ "$(kind "$root$kept")" = theirs ] || { packaged && diverted; }; then
+	if [ -z "$root" ] && [ -e "$lasting" ]; then
+		say "$unit mounts this pmcd in the place of $target"
+	elif [ "$(kind "$root$kept")" = theirs ] || { packaged && diverted; }; then
 		swap_in
 	else
 		say "$root$target is PCP's pmcd: \"swap-pmcd in\" puts this one in its place"
 	fi
 	;;
 status)
+	code=0
 	case $(kind "$root$target") in
 	ours) say "$root$target is this pmcd" ;;
-	theirs) say "$root$target is PCP's pmcd"; exit 1 ;;
-	*) say "$root$target is neither PCP's pmcd nor this one"; exit 3 ;;
+	theirs) say "$root$target is PCP's pmcd"; code=1 ;;
+	*) say "$root$target is neither PCP's pmcd nor this one"; code=3 ;;
 	esac
+	if [ -z "$root" ] && [ -d /run/systemd/system ]; then
+		if [ -e "$lasting" ]; then
+			say "$unit mounts this pmcd in its place"
+			code=0
+		fi
+		! on_trial || say "a trial runs: $unit runs this pmcd until it ends"
+		case $(running) in
+		ours) say "$unit runs this pmcd" ;;
+		theirs) say "$unit runs PCP's pmcd" ;;
+		esac
+	fi
+	exit $code
 	;;
 *) usage ;;
 esac

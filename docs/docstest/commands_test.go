@@ -15,6 +15,9 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 )
 
+// swapArgs are the arguments of swap-pmcd.
+var swapArgs = regexp.MustCompile(`^(in( --trial \d+[smh])?|out|update|status|keep|check( --compare \d+[smh])?)( --exclude [a-z.]+)*$`)
+
 // bin is the directory of the programs, once programs has built them.
 var bin string
 
@@ -163,8 +166,8 @@ func checkCommand(t *testing.T, command string) error {
 		return nil
 	}
 	args := words[1:]
-	if filepath.Base(words[0]) == "pmcd" {
-		words[0] = "pmcd"
+	if name := filepath.Base(words[0]); slices.Contains([]string{"pmcd", "pmcdctl", "swap-pmcd"}, name) {
+		words[0] = name
 	}
 	switch words[0] {
 	case "make":
@@ -178,7 +181,7 @@ func checkCommand(t *testing.T, command string) error {
 		return checkOptions(t, args, "pmcd", "--help")
 	case "bin/pmcd-prometheus", "pmcd-prometheus":
 		return checkOptions(t, args, "pmcd-prometheus", "--help")
-	case "bin/pmcdctl", "pmcdctl":
+	case "pmcdctl":
 		if len(args) == 0 {
 			return nil
 		}
@@ -198,7 +201,7 @@ func checkCommand(t *testing.T, command string) error {
 			}
 		}
 	case "swap-pmcd":
-		if len(args) != 1 || !slices.Contains([]string{"in", "out", "update", "status"}, args[0]) {
+		if !swapArgs.MatchString(strings.Join(args, " ")) {
 			return fmt.Errorf("wrong arguments")
 		}
 	case "systemctl":
@@ -262,6 +265,8 @@ func TestCheckCommand(t *testing.T) {
 		"pmcdctl stats":                           false,
 		"sudo swap-pmcd out":                      true,
 		"swap-pmcd inn":                           false,
+		"swap-pmcd in --trial 10m":                true,
+		"swap-pmcd out --trial 10m":               false,
 		"systemctl restart pmcd.service":          true,
 		"systemctl restart pmcd.target":           false,
 		"go test ./docs/...":                      true,

@@ -68,16 +68,18 @@ fill_pmcd_swap() {
 	mkdir -p "$root/usr/share/man/man1"
 	sed 's/^\.Dt PMCD 1$/.Dt PMCD 1go/' docs/pmcd.1 | gzip -9n >"$root/usr/share/man/man1/pmcd.1go.gz"
 	case $kind in
-	deb) put 755 "$bin/pmcd" /usr/lib/pcp/bin/pmcd ;; # diverted: see pmcd-swap.preinst
+	deb) new=/usr/lib/pcp/bin/pmcd ;; # diverted: see pmcd-swap.preinst
 	rpm)
-		put 755 "$bin/pmcd" /usr/libexec/pcp/pmcd
-		sed 's|^new=.*|new=/usr/libexec/pcp/pmcd|' etc/swap-pmcd.sh >"$work/swap-pmcd"
-		put 755 "$work/swap-pmcd" /usr/sbin/swap-pmcd
-		page docs/swap-pmcd.8 swap-pmcd.8
+		new=/usr/libexec/pcp/pmcd
 		put 644 etc/packaging/selinux/pmcd-go.te /usr/share/pmcd/selinux/pmcd-go.te
 		put 644 etc/packaging/scripts/pmcd-swap.conf /usr/lib/systemd/system/pmcd.service.d/pmcd-swap.conf
 		;;
 	esac
+	put 755 "$bin/pmcd" "$new"
+	# Relative, for a package that is only unpacked, for a trial.
+	sed "s|^new=.*|new=\$(dirname \"\$self\")/..${new#/usr}|" etc/swap-pmcd.sh >"$work/swap-pmcd"
+	put 755 "$work/swap-pmcd" /usr/sbin/swap-pmcd
+	page docs/swap-pmcd.8 swap-pmcd.8
 }
 
 fill_pmcd_plugins() {

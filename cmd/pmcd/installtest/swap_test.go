@@ -323,3 +323,33 @@ func TestPeerSwapKnows(t *testing.T) {
 	h.swap("out", 0)
 	h.has("out", c, "")
 }
+
+// What a command line asks for is done, or refused.
+func TestSwapArguments(t *testing.T) {
+	h := newHost(t)
+	write(t, h.target, theirs)
+	for _, tt := range []struct {
+		args   string
+		status int
+		text   string
+	}{
+		{"", 2, "usage: swap-pmcd [-q]"},
+		{"in --trial", 2, "usage: "},
+		{"out --trial 10m", 2, "usage: "},
+		{"status --compare 5m", 2, "usage: "},
+		{"in --trial 10", 1, "10 is no time such as 90s, 10m or 2h"},
+		{"in --trial 0m", 1, "0m is no time"},
+		{"check --compare 5d", 1, "5d is no time"},
+		{"in --trial 10m", 1, "in --trial: not with -r"},
+		{"check", 1, "check: not with -r"},
+		{"keep", 1, "no trial runs"},
+	} {
+		cmd := exec.Command("sh", append([]string{repo + "/etc/swap-pmcd.sh", "-b", h.new, "-r", h.root}, strings.Fields(tt.args)...)...)
+		cmd.Env = append(os.Environ(), "PCP_CONF=/etc/pcp.conf")
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != tt.status || !strings.Contains(string(out), tt.text) {
+			t.Errorf("%s: exit status %d, want %d with %q\n%s", tt.args, code, tt.status, tt.text, out)
+		}
+	}
+	h.has("all of that", theirs, "")
+}

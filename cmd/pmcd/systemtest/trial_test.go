@@ -1,0 +1,194 @@
+package systemtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// soon makes the watcher of a trial look each second, and not wait for agents.
+const soon = `sed -i 's/^look=5 ready=60 every=30 log=150$/look=1 ready=2 every=1 log=15/' /usr/local/sbin/swap-pmcd && grep -q '^look=1 ' /usr/local/sbin/swap-pmcd
+`
+
+// beside boots a host on which PCP's pmcd runs and a pmlogger with it. This pmcd is installed, but not
+// in its place.
+func beside(t *testing.T) *host {
+	h := boot(t, here.with)
+	h.install("SWAP=")
+	h.run(soon + `systemctl start pmcd.service
+cp /usr/lib/pcp/bin/pmcd /root/pcps
+echo 'log mandatory on 1 sec { kernel.all.load kernel.all.cpu.user pmcd.agent.status }' >/root/config
+systemd-run --quiet --unit=logger.service pmlogger -c /root/config -h local: -l /root/pmlogger.log /root/archive`)
+	h.until("pminfo -f kernel.all.load && [ -s /root/archive.0 ]")
+	return h
+}
+
+// unitRuns checks which pmcd the unit runs, that PCP's file is as it was, and that it serves.
+func (h *host) unitRuns(ours bool) {
+	h.t.Helper()
+	h.until("pminfo -f kernel.all.load | grep value")
+	text := h.run("cmp /root/pcps /usr/lib/pcp/bin/pmcd; swap-pmcd status || :")
+	if is := strings.Contains(text, "pmcd.service runs this pmcd"); is != ours {
+		h.t.Errorf("pmcd.service runs this pmcd: %v\n%s", is, text)
+	}
+}
+
+// A trial that is kept. The pmlogger goes on over all of it.
+func TestTrialKept(t *testing.T) {
+	h := beside(t)
+	logger := h.show("logger.service", "MainPID")
+	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
+	h.unitRuns(true)
+	h.check("swap-pmcd status 2>&1 || :", "is PCP's pmcd", "a trial runs")
+	for _, do := range []string{"in", "in --trial 10m", "check --compare 5s"} {
+		if text, code := h.Try("swap-pmcd " + do); code != 1 || !strings.Contains(text, "a trial runs") {
+			t.Errorf("swap-pmcd %s: exit status %d\n%s", do, code, text)
+		}
+	}
+	// The watcher has compared, and the pmlogger has logged.
+	h.until("grep -q 'no differences' /run/pmcd-swap/report")
+	pid := h.show("pmcd.service", "MainPID")
+	h.check("swap-pmcd keep", "this pmcd goes on")
+	h.swapped(true)
+	if got := h.show("pmcd.service", "MainPID"); got != pid {
+		t.Errorf("keep has restarted pmcd: process %s was %s", got, pid)
+	}
+	h.run("systemctl restart pmcd.service")
+	h.swapped(true)
+	h.run("swap-pmcd out && systemctl restart pmcd.service")
+	h.unitRuns(false)
+	if text, code := h.Try("swap-pmcd keep"); code != 1 || !strings.Contains(text, "no trial runs") {
+		t.Errorf("exit status %d\n%s", code, text)
+	}
+	if got := h.show("logger.service", "MainPID"); got != logger || got == "0" {
+		t.Errorf("pmlogger is process %s, was %s", got, logger)
+	}
+	h.until("pmlogsummary -zlN /root/archive >/root/before && sleep 2 && pmlogsummary -zlN /root/archive | cmp -s /root/before -; [ $? = 1 ]")
+	h.run("systemctl stop logger.service")
+	h.check("pmlogcheck /root/archive; pmdumplog -a /root/archive | grep -c '<mark>'", "2")
+}
+
+// However a trial ends, PCP's pmcd serves, and it is said why.
+func TestTrialEnds(t *testing.T) {
+	h := beside(t)
+	for _, tt := range []struct{ name, trial, do, why string }{
+		{"its time is over", "15s", "", "its time is over"},
+		{"out", "10m", "swap-pmcd out", "swap-pmcd out"},
+		{"the watcher is killed", "10m", "systemctl kill -s KILL pmcd-swap-trial.service", "its watcher has ended (signal)"},
+		{"pmcd is killed", "10m", "systemctl kill -s KILL --kill-who=main pmcd.service", "has ended, or was restarted"},
+		{"pmcd and the watcher are killed", "10m", "systemctl kill -s KILL pmcd.service pmcd-swap-trial.service", "its watcher has ended (signal)"},
+		{"pmcd is restarted", "10m", "systemctl restart pmcd.service", "has ended, or was restarted"},
+		{"a unit is wrong", "10m", `sed -i '/"name": "kernel.all.uptime"/,/"units"/s/"units": ".*"/"units": "hour"/' /run/pmcd-swap/before.json`, "kernel.all.uptime"},
+		{"an agent ends again and again", "10m", "for i in 1 2 3; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "agents were restarted"},
+		{"PCP is upgraded", "10m", upgradePCP, "has ended, or was restarted"},
+		{"the pmlogger ends", "10m", "systemctl stop logger.service", "pmlogger, process "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &host{h.Machine, t}
+			h.run("swap-pmcd in --trial " + tt.trial)
+			if tt.do != "" {
+				h.unitRuns(true)
+				h.run(tt.do)
+			}
+			h.until("[ $(systemctl is-active pmcd-swap-trial.service) = inactive ] && systemctl is-active pmcd.service && [ ! -e /run/systemd/system/pmcd.service.d/pmcd-swap-trial.conf ]")
+			h.unitRuns(false)
+			h.check("cat /run/pmcd-swap/report", tt.why)
+			h.run("journalctl --sync")
+			h.check("journalctl -q -o cat -u pmcd-swap-trial.service; tail -n 40 /var/log/pcp/NOTICES", tt.why, "PCP's pmcd comes back")
+			h.run("systemctl reset-failed")
+		})
+	}
+}
+
+// What cannot be tried is refused, and nothing changes.
+func TestTrialRefused(t *testing.T) {
+	h := beside(t)
+	for _, tt := range []struct{ name, before, after, why string }{
+		{"PCP's pmcd is down", "systemctl stop pmcd.service", "systemctl start pmcd.service", "PCP's pmcd does not run"},
+		{"a mistake in pmcd.conf", "cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf", "cp /root/pmcd.conf /etc/pcp/pmcd/", "would not start"},
+		{"no systemd", "mkdir -p /root/none && mount --bind /root/none /run/systemd", "umount /run/systemd", "needs systemd"},
+		{"no mounts", "printf '#!/bin/sh\\nexit 1\\n' >/usr/local/bin/unshare && chmod 755 /usr/local/bin/unshare", "rm /usr/local/bin/unshare", "mounts, which are forbidden"},
+		{"a full disk", "mkdir -p /run/pmcd-swap && mount -t tmpfs -o size=64k tmpfs /run/pmcd-swap && : >/run/pmcd-swap/x", "umount /run/pmcd-swap", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &host{h.Machine, t}
+			h.run(tt.before)
+			text, code := h.Try("swap-pmcd in --trial 10m")
+			h.run(tt.after)
+			if code != 1 || !strings.Contains(text, tt.why) {
+				t.Errorf("exit status %d\n%s", code, text)
+			}
+			h.unitRuns(false)
+		})
+	}
+}
+
+// Where /usr is read-only, a drop-in mounts this pmcd in the place of PCP's.
+func TestReadOnlyUsr(t *testing.T) {
+	h := beside(t)
+	h.run("mount --bind /usr /usr && mount -o remount,bind,ro /usr")
+	h.check("swap-pmcd check", "is read-only")
+	h.check("swap-pmcd in", "is read-only", "without the unit starts PCP's")
+	h.run("systemctl restart pmcd.service")
+	h.unitRuns(true)
+	h.until(`[ "$(pmcdctl status | grep -c ' ready ')" = 9 ]`)
+	h.check("swap-pmcd status", "pmcd.service mounts this pmcd", "pmcd.service runs this pmcd")
+	h.run("swap-pmcd update && systemctl restart pmcd.service")
+	h.unitRuns(true)
+	h.run("swap-pmcd out && systemctl restart pmcd.service")
+	h.unitRuns(false)
+	if text, code := h.Try("ls /etc/systemd/system/pmcd.service.d; swap-pmcd status"); code != 1 || strings.Contains(text, "pmcd-swap") {
+		t.Errorf("exit status %d\n%s", code, text)
+	}
+	// PCP's runs if this one is gone.
+	h.run("mkdir /opt/own && cp /usr/local/libexec/pcp/pmcd /opt/own/ && swap-pmcd -b /opt/own/pmcd in && systemctl restart pmcd.service")
+	h.unitRuns(true)
+	h.run("rm /opt/own/pmcd && systemctl restart pmcd.service")
+	h.unitRuns(false)
+	h.run("rm /etc/systemd/system/pmcd.service.d/*.conf && systemctl daemon-reload")
+	// A trial can be kept there, too.
+	h.run("swap-pmcd in --trial 10m")
+	h.unitRuns(true)
+	h.run("swap-pmcd keep && systemctl restart pmcd.service")
+	h.unitRuns(true)
+}
+
+// check changes nothing, and compares this pmcd with the one that runs.
+func TestSwapCheck(t *testing.T) {
+	h := beside(t)
+	before := h.run("ls -lR /var/lib/pcp/config /var/log/pcp/pmcd /run/pcp")
+	pid := h.show("pmcd.service", "MainPID")
+	h.check("swap-pmcd check --compare 5s 2>&1", "pmdalinux", "no differences\n", "docs/compatibility.md: `pmcd.version` is 7.2.1", "nothing speaks against")
+	if after := h.run("ls -lR /var/lib/pcp/config /var/log/pcp/pmcd /run/pcp"); after != before {
+		t.Errorf("files were\n%s\nand are\n%s", before, after)
+	}
+	if got := h.show("pmcd.service", "MainPID"); got != pid {
+		t.Errorf("pmcd is process %s, was %s", got, pid)
+	}
+	if text, code := h.Try("pgrep -l rehearsal || ls -d /run/pmcd-rehearsal"); code == 0 {
+		t.Errorf("left: %s", text)
+	}
+	h.run("cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf")
+	if text, code := h.Try("swap-pmcd check"); code != 1 || !strings.Contains(text, "problem: this pmcd does not start") {
+		t.Errorf("exit status %d\n%s", code, text)
+	}
+	h.run("cp /root/pmcd.conf /etc/pcp/pmcd/ && chmod 666 /etc/pcp/pmcd/pmcd.conf")
+	h.check("swap-pmcd check 2>&1", "runs as pcp")
+}
+
+// The deb need not be installed for a trial, and takes over what is kept.
+func TestTrialUnpacked(t *testing.T) {
+	h := packaged(t, boot(t, here.with))
+	h.run("cp /usr/lib/pcp/bin/pmcd /root/pcps; systemctl start pmcd.service; cd /root && dpkg-deb -x" + deb("pmcd-swap", firstVersion) + " new && ln -s /root/new/usr/sbin/swap-pmcd /usr/local/sbin/ && ln -s /root/new/usr/bin/pmcdctl /usr/local/bin/")
+	h.check("swap-pmcd check 2>&1", "nothing speaks against")
+	h.run("swap-pmcd in --trial 10m")
+	h.unitRuns(true)
+	h.run("swap-pmcd out")
+	h.unitRuns(false)
+	h.run("swap-pmcd in --trial 10m && swap-pmcd keep && systemctl restart pmcd.service")
+	h.swapped(true)
+	h.run(apt + "install" + deb("pmcd-swap", firstVersion))
+	h.swapped(true)
+	h.check("/usr/sbin/swap-pmcd status", "is this pmcd")
+	h.run(apt + "remove pmcd-swap")
+	h.unitRuns(false)
+}
