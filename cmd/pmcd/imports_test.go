@@ -160,7 +160,7 @@ open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/buil
   agents/launch/goplugin
   agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport
   agents/transport/container agents/wire pmcdconf
-verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplugin
+verify: ./cli ./open ./privsep access agents/launch/child agents/launch/dsohost agents/launch/goplugin
   daemon pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload
 # For tests.
 booted: ./peer

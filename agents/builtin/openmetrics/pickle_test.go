@@ -88,7 +88,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
-	if err := tab.save(noLock{}); err != nil {
+	if _, err := save(noLock{}, []*table{tab}); err != nil {
 		t.Fatal(err)
 	}
 	number("c")

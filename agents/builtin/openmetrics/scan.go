@@ -38,7 +38,7 @@ func (a *agent) scan() {
 	if len(found) == 0 {
 		return
 	}
-	if err := a.clusters.save(noLock{}); err != nil { // before clients get the numbers
+	if _, err := save(noLock{}, []*table{a.clusters}); err != nil { // before clients get the numbers
 		a.complainOnce(a.clusters.path, "new sources cannot be saved: %v", err)
 		for _, s := range found {
 			delete(a.byCluster, s.cluster)

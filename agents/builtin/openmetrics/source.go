@@ -1,13 +1,14 @@
 package openmetrics
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,7 +125,8 @@ func (s *source) readPage(ctx context.Context) {
 		p.file = s.file
 		code, err = s.read(ctx, p)
 	}
-	if ctx.Err() != nil {
+	hung := ctx.Err() != nil
+	if hung {
 		err = fmt.Errorf("no complete reply after %.3g seconds", time.Since(begin).Seconds())
 	}
 	total := time.Since(begin)
@@ -136,7 +138,7 @@ func (s *source) readPage(ctx context.Context) {
 	} else {
 		s.drop()
 	}
-	s.running, s.hung = nil, ctx.Err() != nil
+	s.running, s.hung = nil, hung
 	s.stats.code = int32(code)
 	s.stats.parsed += p.parseTime
 	if err == nil {
@@ -212,13 +214,12 @@ func (s *source) parseFile() error {
 
 // commit saves new numbers, and then makes what has them known to clients. mu is held.
 func (s *source) commit() error {
-	var first error
-	for t := range s.dirty {
-		if err := t.save(&s.mu); err != nil {
-			first = cmp.Or(first, fmt.Errorf("new numbers cannot be saved, and are not used: %w", err))
-			continue
-		}
+	saved, err := save(&s.mu, slices.Collect(maps.Keys(s.dirty)))
+	for _, t := range saved {
 		delete(s.dirty, t)
+	}
+	if err != nil {
+		err = fmt.Errorf("new numbers cannot be saved, and are not used: %w", err)
 	}
 	var wait []*metric
 	for _, m := range s.pending {
@@ -233,7 +234,7 @@ func (s *source) commit() error {
 		s.fresh = append(s.fresh, m)
 	}
 	s.pending = wait
-	return first
+	return err
 }
 
 // drop forgets what is new since the last commit: the page has no values. mu is held.

@@ -1,9 +1,11 @@
 package openmetrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -68,9 +70,12 @@ func newTable(dir string, domain, serial, limit int) *table {
 }
 
 func (t *table) load() {
-	st, err := os.Stat(t.path)
-	if err == nil {
+	uid := -1
+	if st, err := os.Stat(t.path); err == nil {
 		t.seen = stateOf(st)
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+			uid = int(sys.Uid)
+		}
 	}
 	b, err := regular.ReadFile(t.path, maxSavedFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,6 +90,12 @@ func (t *table) load() {
 		return
 	}
 	t.saved, t.bytes, t.damaged, t.index = len(t.names), len(b), nil, nil
+	if me := os.Geteuid(); uid >= 0 && me != 0 && uid != me {
+		// PCP 6.0.3's agent runs as root, and that of 7.2 as this user: it writes to the file.
+		if err := savefile.Replace(t.path, b); err != nil {
+			slog.Debug("{path} keeps its owner: {error}", "path", t.path, "error", err)
+		}
+	}
 }
 
 // recheck looks whether a damaged file has been replaced.
@@ -127,17 +138,35 @@ func (t *table) forget() {
 	t.names, t.index = t.names[:t.saved], nil
 }
 
-// save writes the names to the file, without mu of the source: that may take long, and nothing
-// else changes the names during a read.
-func (t *table) save(mu sync.Locker) error {
-	text, n := appendPickle(nil, t.names, t.prefix), len(t.names)
-	mu.Unlock()
-	err := savefile.Replace(t.path, text)
-	mu.Lock()
-	if err == nil {
-		t.saved, t.bytes, t.index = n, len(text), nil
+// save writes the names of tables to their files, and returns those for which it could. It does so
+// without mu of their source, as it may take long: nothing else changes the names during a read.
+// The files are written at the same time, since each waits for the disk.
+func save(mu sync.Locker, tables []*table) (saved []*table, err error) {
+	texts := make([][]byte, len(tables))
+	for i, t := range tables {
+		texts[i] = appendPickle(nil, t.names, t.prefix)
 	}
-	return err
+	mu.Unlock()
+	errs := make([]error, len(tables))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, maxWrites)
+	for i, t := range tables {
+		slots <- struct{}{}
+		wait.Go(func() {
+			errs[i] = savefile.Replace(t.path, texts[i])
+			<-slots
+		})
+	}
+	wait.Wait()
+	mu.Lock()
+	for i, t := range tables {
+		if errs[i] == nil {
+			t.saved, t.bytes, t.index = len(t.names), len(texts[i]), nil
+			saved = append(saved, t)
+		}
+		err = cmp.Or(err, errs[i])
+	}
+	return saved, err
 }
 
 // instName returns the name that clients get for number n.

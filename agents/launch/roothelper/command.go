@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
@@ -75,21 +76,22 @@ func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	if len(a.Argv) == 0 {
 		return "", nil // pmcd does not start it
 	}
-	program, err := exec.LookPath(a.Argv[0])
+	argv, _ := child.Substitute(a.Argv)
+	program, err := exec.LookPath(argv[0])
 	if err != nil {
-		if _, err := os.Stat(a.Argv[0]); errors.Is(err, fs.ErrPermission) { // as root in a network file system
-			return "", &Untrusted{Path: a.Argv[0], by: notExamined, id: uint32(syscall.EACCES)}
+		if _, err := os.Stat(argv[0]); errors.Is(err, fs.ErrPermission) { // as root in a network file system
+			return "", &Untrusted{Path: argv[0], by: notExamined, id: uint32(syscall.EACCES)}
 		}
 		return "", err
 	}
 	if err := checkExecutable(program, uid); err != nil {
 		return "", err
 	}
-	for i := 1; i < len(a.Argv); i++ {
-		if isLogArgument(a.Argv, i) {
+	for i := 1; i < len(argv); i++ {
+		if isLogArgument(argv, i) {
 			continue
 		}
-		if err := checkArgument(a.Argv[i], a.Address, uid); err != nil {
+		if err := checkArgument(argv[i], a.Address, uid); err != nil {
 			return "", err
 		}
 	}

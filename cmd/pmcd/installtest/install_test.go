@@ -159,6 +159,9 @@ func want(t *testing.T, prefix string, lists ...[]string) []string {
 		if strings.Contains(path, "NAME") {
 			names = []string{"jbd2", "kvm", "linux", "mmv", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
 		}
+		if strings.Contains(path, "pmdas/pmdaNAME") {
+			names = append(names, "openmetrics") // a program only
+		}
 		for _, name := range names {
 			lines = append(lines, mode+" "+filepath.Join(prefix, strings.Replace(path, "NAME", name, 1)))
 		}

@@ -68,6 +68,10 @@ func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Option
 		if o.Builtin.Has(spec) {
 			return o.openStandIn(ctx, spec, opt)
 		}
+		if argv, missing := child.Substitute(spec.Argv); missing != "" {
+			o.logOnce("agent {agent:q} (dom {domain}) is {program}: {path} does not exist",
+				"agent", spec.Name, "domain", spec.Domain, "program", argv[0], "path", missing)
+		}
 		p, err := o.start(ctx, spec, "")
 		if err != nil {
 			return nil, err

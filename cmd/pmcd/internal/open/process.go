@@ -125,7 +125,8 @@ func (table BuiltinAgents) ProcessSpec(a *pmcdconf.Agent, program, user string, 
 	case a.Kind == pmcdconf.DSO:
 		return dsohost.Spec(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}
-	return child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
+	argv, _ := child.Substitute(a.Argv)
+	return child.Spec{Argv: argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
 }
 
 // Stop implements transport.Process.

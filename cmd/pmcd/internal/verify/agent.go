@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
@@ -39,7 +40,11 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 		}
 		return nil
 	}
-	if len(a.Argv) > 0 {
+	if argv, missing := child.Substitute(a.Argv); missing != "" {
+		if v.notes {
+			v.say("Note", a.Pos, fmt.Errorf("agent %q is %s: %s does not exist", a.Name, argv[0], missing))
+		}
+	} else if len(a.Argv) > 0 {
 		errs = append(errs, checkProgram(a.Argv[0]))
 	}
 	if a.Kind == pmcdconf.Socket {
