@@ -361,13 +361,17 @@ func TestPick(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].name != "start" || got[1].name != "name" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	calm := 0
+	calm, hosts := 0, 0
 	for _, s := range scenarios {
 		if s.calm {
 			calm++
 		}
+		if s.host {
+			hosts++
+		}
 	}
-	for names, want := range map[string]int{"all": len(scenarios), "calm": calm, "closed": len(scenarios) - calm, "calm-20,closed": len(scenarios) - calm + 1} {
+	closed := len(scenarios) - calm - hosts
+	for names, want := range map[string]int{"all": calm + closed, "calm": calm, "closed": closed, "calm-20,closed": closed + 1, "hosts": hosts} {
 		o.names = names
 		if got, err := o.pick(); err != nil || len(got) != want {
 			t.Errorf("%s: %d scenarios, not %d, %v", names, len(got), want, err)

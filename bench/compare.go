@@ -86,10 +86,19 @@ func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []r
 	var p pair
 	defer p.stop()
 	var last setup
+	remove := func() {}
+	defer func() { remove() }()
 	for _, s := range picked {
+		on := last.on
 		if s.setup != last || s.fresh || s.starts {
 			p.stop()
 			last = s.setup
+		}
+		if on != last.on {
+			remove()
+			if remove, err = last.on.make(o.base); err != nil {
+				return results, err
+			}
 		}
 		res := result{Scenario: s.name, About: s.about, shows: s.shows, plotted: s.plotted, calm: s.calm}
 		rounds := o.rounds

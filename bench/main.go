@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -62,7 +63,7 @@ func main() {
 	o := &options{progress: os.Stderr}
 	flag.StringVar(&o.pmcd, "pmcd", "bin/pmcd", "the `program` to measure")
 	flag.StringVar(&o.c, "c", "/usr/lib/pcp/bin/pmcd", "the `program` to compare it with")
-	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas; calm, closed and all are groups")
+	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas; calm, closed and hosts are groups, all is calm and closed")
 	flag.IntVar(&o.rounds, "rounds", 8, "rounds, at most 3 of what takes long")
 	flag.DurationVar(&o.seconds, "time", 300*time.Millisecond, "measured in each round")
 	flag.IntVar(&o.calm.rounds, "calm-rounds", 0, "rounds of the scenarios of group calm; 0 is 3, or 2 of what varies little")
@@ -109,6 +110,18 @@ func (o *options) run() (err error) {
 			return fmt.Errorf("%w (make build peers)", err)
 		}
 	}
+	picked, err := o.pick()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(picked, func(s scenario) bool { return s.host }) {
+		if os.Getenv(ownHostVar) == "" {
+			return ownHost()
+		}
+		if err := prepareHost(); err != nil {
+			return err
+		}
+	}
 	if o.base, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
 	}
@@ -127,10 +140,6 @@ func (o *options) run() (err error) {
 	if o.hostile.names != "" {
 		return o.runHostile(os.Stdout, stop)
 	}
-	picked, err := o.pick()
-	if err != nil {
-		return err
-	}
 	results, err := o.compare(picked, stop)
 	if err != nil { // print the results so far, but write no files
 		table(os.Stdout, results)
@@ -144,7 +153,7 @@ func (o *options) pick() (picked []scenario, err error) {
 	for name := range strings.SplitSeq(o.names, ",") {
 		before := len(picked)
 		for _, s := range scenarios {
-			if s.name == name || name == "all" || name == "calm" && s.calm || name == "closed" && !s.calm {
+			if s.name == name || name == "hosts" && s.host || !s.host && (name == "all" || name == "calm" && s.calm || name == "closed" && !s.calm) {
 				picked = append(picked, s)
 			}
 		}

@@ -21,6 +21,7 @@ const (
 // Domains of agents.
 const (
 	domainSample = 29
+	domainProc   = 3
 	domainLinux  = 60
 	domainSlow   = 243
 	domainSimple = 253

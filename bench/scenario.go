@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -18,6 +19,7 @@ type scenario struct {
 	starts  bool // starts its daemons itself
 	plotted bool // in plots only, not in the table
 	calm    bool // is of the group calm
+	host    bool // is of the group hosts
 	run     func(r *run) error
 }
 
@@ -72,8 +74,8 @@ var victim = []measure{
 // manyNames is the size of a large name space.
 const manyNames = 100_000
 
-// scenarios are those of the group calm, and then those with closed loops.
-var scenarios = append(calmScenarios(), closedScenarios()...)
+// scenarios are those of the group calm, those with closed loops, and those of the group hosts.
+var scenarios = slices.Concat(calmScenarios(), closedScenarios(), hostScenarios())
 
 func closedScenarios() []scenario {
 	gen := setup{gen: manyNames}

@@ -20,6 +20,7 @@ type setup struct {
 	notify string        // the socket of a service manager; "" is none
 	tls    string        // the kind of the key of its certificate; "" is no TLS
 	logins bool          // it has a database of passwords for SASL
+	on     population    // of the host
 }
 
 // Sets of agents.
@@ -28,6 +29,7 @@ const (
 	stockAgents  = "stock"  // those of the installed pmcd.conf
 	kernelAgents = "kernel" // linux: built in here, the PMDA on a pipe for C pmcd
 	attackAgents = "attack" // the same, and simple and sample on pipes
+	hostAgents   = "host"   // linux and proc, built in here
 	ownAgents    = "own"    // those of the configuration that each daemon is installed with
 )
 
@@ -50,6 +52,8 @@ func (s setup) metrics() []string {
 		return []string{"pmcd.agent.status", "kernel.all.load", "mem.util.free", "proc.nprocs"}
 	case kernelAgents:
 		return kernelMetrics
+	case hostAgents:
+		return []string{"kernel.all.load", "proc.nprocs"}
 	case attackAgents:
 		return []string{"pmcd.numclients", "kernel.all.load", "sample.long.one"}
 	}
@@ -74,7 +78,13 @@ func (s setup) conf(ours bool) (string, error) {
 		linux = fmt.Sprintf("linux %d dso linux_init /nonexistent/pmda_linux.so", domainLinux)
 	}
 	lines = append(lines, linux)
-	if s.agents != kernelAgents {
+	if s.agents == hostAgents {
+		proc := fmt.Sprintf("proc %d pipe binary %s/proc/pmdaproc -d %[1]d", domainProc, pmdaDir)
+		if ours {
+			proc = fmt.Sprintf("proc %d dso proc_init /nonexistent/pmda_proc.so", domainProc)
+		}
+		lines = append(lines, proc)
+	} else if s.agents != kernelAgents {
 		simple, err := filepath.Abs(".peers/pmdasimple")
 		if err != nil {
 			return "", err

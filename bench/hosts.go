@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// Metrics that group hosts fetches.
+var (
+	processFew  = []string{"proc.psinfo.pid", "proc.psinfo.cmd", "proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.rss", "proc.psinfo.psargs", "proc.memory.rss", "proc.id.uid"}
+	processMany = []string{"proc.psinfo", "proc.memory", "proc.io", "proc.id"}
+)
+
+// hostScenarios are of hosts with many processes, control groups, interfaces or mounts. Each
+// fetches all instances, or those of one process, as root over the Unix domain socket.
+func hostScenarios() (all []scenario) {
+	add := func(name, about string, on population, cpu, time, memory float64, run func(r *run) error) {
+		all = append(all, scenario{name: name, about: about, setup: setup{agents: hostAgents, on: on}, host: true, run: run, shows: []measure{
+			{key: "cpu+agents", unit: "ms", goal: cpu}, {key: "time", unit: "ms", goal: time},
+			{key: "peak", unit: "MB"}, {key: "Pss_Anon", unit: "MB", goal: memory}, {key: "values"}}})
+	}
+	for _, n := range []int{100, 1000, 3000, 10_000} {
+		on, of := population{processes: n}, fmt.Sprintf(" of %d processes", n)
+		add(fmt.Sprint("procs-few-", n), "8 metrics"+of, on, 0.8, 0.75, 0, fetchHost(false, processFew...))
+		add(fmt.Sprint("procs-all-", n), "111 metrics"+of, on, 0.9, 0.8, 0, fetchHost(false, processMany...))
+		add(fmt.Sprint("procs-one-", n), "8 metrics of one"+of, on, 0.1, 0.1, 0, fetchHost(true, processFew...))
+		add(fmt.Sprint("procs-count-", n), "the number"+of, on, 0, 0, 0, fetchHost(false, "proc.nprocs"))
+	}
+	for _, n := range []int{20, 1000} {
+		add(fmt.Sprint("groups-", n), fmt.Sprintf("cgroup.* of %d groups", n), population{groups: n}, 0, 0, 0, fetchHost(false, "cgroup"))
+	}
+	add("interfaces-1000", "network.interface.* of 1,000 interfaces", population{interfaces: 1000}, 0, 0, 0, fetchHost(false, "network.interface"))
+	add("mounts-5000", "filesys.* beside 5,000 mounts", population{mounts: 5000}, 0.4, 0, 0, fetchHost(false, "filesys"))
+	many := fetchHost(false, processMany...)
+	add("procs-later", "a minute after 111 metrics of 3000 processes", population{processes: 3000}, 0, 0, 1, func(r *run) error {
+		if err := many(r); err != nil {
+			return err
+		}
+		time.Sleep(65 * time.Second)
+		r.got["Pss_Anon"] = float64(treeOf(r.pid()).pssAnon()) / 1e6
+		return nil
+	})
+	all[len(all)-1].rounds, all[len(all)-1].fresh = 1, true
+	return all
+}
+
+// fetchHost measures fetches of all metrics below names: of all instances, or of the process of
+// the bench alone.
+func fetchHost(one bool, names ...string) func(r *run) error {
+	return func(r *run) error {
+		var ids []pdu.PMID
+		if err := r.with(func(c *pmapi.Client) (err error) {
+			_, ids, err = below(c, names...)
+			return err
+		}); err != nil {
+			return err
+		}
+		c, err := dialUnix(filepath.Join(r.dir, "sock"))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if one {
+			const indomProc = 9
+			only := pdu.InDomProfile{InDom: pdu.NewInDom(domainProc, indomProc), Exclude: true, Insts: []int32{int32(os.Getpid())}}
+			if _, err := c.conn.Write(encode(&pdu.Profile{Exclude: true, InDoms: []pdu.InDomProfile{only}})); err != nil {
+				return err
+			}
+		}
+		req := encode(&pdu.Fetch{PMIDs: ids})
+		b, err := c.call(req) // the first one makes tables
+		var result pdu.Result
+		if err == nil {
+			_, err = pdu.ParseInto(b, &result)
+		}
+		if err != nil {
+			return err
+		}
+		values := 0
+		for _, s := range result.Sets {
+			values += len(s.Values)
+		}
+		if values == 0 {
+			return pdu.ErrnoValue
+		}
+		below := treeOf(r.pid())
+		var watches []*memoryWatch
+		for _, pid := range below.pids() {
+			watches = append(watches, watchMemory(pid))
+		}
+		_, before := below.cpu()
+		began, n := time.Now(), 0.
+		for ; n < 2 || time.Since(began) < r.seconds; n++ {
+			if _, err = c.call(req); err != nil {
+				break
+			}
+		}
+		took := time.Since(began)
+		_, after := below.cpu()
+		peak := int64(0)
+		for _, w := range watches {
+			peak += w.stop().anon
+		}
+		r.got["cpu+agents"], r.got["time"] = (after-before).Seconds()*1e3/n, took.Seconds()*1e3/n
+		r.got["peak"], r.got["Pss_Anon"] = float64(peak)/1e6, float64(below.pssAnon())/1e6
+		r.got["values"] = float64(values)
+		return err
+	}
+}
+
+// pssAnon returns the memory of their own of all processes of the tree, in bytes.
+func (t tree) pssAnon() (n int64) {
+	for _, pid := range t.pids() {
+		n += pssAnonOf(pid)
+	}
+	return n
+}
+
+// dialUnix connects to a Unix domain socket.
+func dialUnix(path string) (*client, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("connect", err)
+	}
+	return greet(socket(fd))
+}
