@@ -83,11 +83,11 @@ var errInterrupted = errors.New("interrupted")
 // compare runs the scenarios. Consecutive scenarios with the same setup use the same
 // daemons. The daemons are measured in turns: one is idle while the other works.
 func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []result, err error) {
+	remove := func() {}
+	defer func() { remove() }()
 	var p pair
 	defer p.stop()
 	var last setup
-	remove := func() {}
-	defer func() { remove() }()
 	for _, s := range picked {
 		on := last.on
 		if s.setup != last || s.fresh || s.starts {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 )
 
 // Mistakes in the use of a [ResultWriter].
@@ -18,14 +19,16 @@ var (
 //
 // Its methods return no error. Finish returns the first failure.
 type ResultWriter struct {
-	b      []byte // ends with the PDU being written
-	start  int    // where in b that begins
-	body   int    // where in b its value sets begin
-	sets   int    // value sets so far
-	open   int    // where in b the open set has its count; 0 if none is open
-	blocks []byte // the value blocks, which go behind the last value set
-	max    int    // bytes, or 0
-	err    error
+	b       []byte   // ends with the PDU being written
+	start   int      // where in b that begins
+	body    int      // where in b its value sets begin
+	sets    int      // value sets so far
+	open    int      // where in b the open set has its count; 0 if none is open
+	blocks  []byte   // the value blocks, which go behind the last value set
+	before  [][]byte // value blocks before these: see newChunk
+	nBefore int      // bytes of these
+	max     int      // bytes, or 0
+	err     error
 
 	joined   int      // bytes of the sets that will be moved; 0 if there are other values
 	tails    [][]byte // their value blocks
@@ -54,10 +57,12 @@ func (w *ResultWriter) reset(b []byte, t Type, from int32, headerLen int) {
 	w.forget()
 }
 
-// forget lets go of what was joined.
+// forget lets go of what was joined, and of large memory.
 func (w *ResultWriter) forget() {
 	clear(w.tails)
 	w.joined, w.tails, w.tailsLen = 0, w.tails[:0], 0
+	clear(w.before)
+	w.before, w.nBefore = w.before[:0], 0
 }
 
 // Cap reports how many bytes of memory w holds for its next use.
@@ -69,7 +74,7 @@ func (w *ResultWriter) Limit(max int) { w.max = max }
 
 // full reports whether the limit is passed, and makes that the failure.
 func (w *ResultWriter) full() bool {
-	n := len(w.b) - w.start + len(w.blocks)
+	n := len(w.b) - w.start + w.nBefore + len(w.blocks)
 	if w.joined > 0 {
 		n = w.body - w.start + w.joined + w.tailsLen
 	}
@@ -179,7 +184,8 @@ func (w *ResultWriter) String(inst int32, s string) {
 func (w *ResultWriter) Finish() ([]byte, error) {
 	defer w.forget()
 	n := len(w.b) - w.start
-	total := int64(n) + int64(len(w.blocks)) + int64(w.tailsLen)
+	blocks := w.nBefore + len(w.blocks)
+	total := int64(n) + int64(blocks) + int64(w.tailsLen)
 	if total > math.MaxInt32 {
 		w.fail(ErrTooLong)
 	}
@@ -189,7 +195,7 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 		typ = TypeHighResResult
 		count = w.b[w.start+HeaderLen:]
 	}
-	if w.joined > 0 && (w.joined != len(w.b)-w.body || len(w.blocks) > 0) {
+	if w.joined > 0 && (w.joined != len(w.b)-w.body || blocks > 0) {
 		w.fail(ErrLength)
 	}
 	if w.err != nil {
@@ -197,9 +203,13 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 	}
 	binary.BigEndian.PutUint32(w.b[w.start:], uint32(total))
 	binary.BigEndian.PutUint32(count, uint32(w.sets))
-	if len(w.blocks) > 0 { // and nothing was joined
+	if blocks > 0 { // and nothing was joined
 		// So far offsets count from the first block.
 		rebase(w.b[w.body:], w.sets, uint32(n/4))
+	}
+	w.b = slices.Grow(w.b, blocks+w.tailsLen)
+	for _, c := range w.before {
+		w.b = append(w.b, c...)
 	}
 	w.b = append(w.b, w.blocks...)
 	for _, t := range w.tails {
@@ -225,6 +235,9 @@ func (w *ResultWriter) value(format uint32, inst int32, word uint32) {
 		return
 	}
 	binary.BigEndian.PutUint32(w.b[w.open:], n+1)
+	if len(w.b) > chunk && cap(w.b)-len(w.b) < valueLen {
+		w.b = slices.Grow(w.b, len(w.b))
+	}
 	w.u32(uint32(inst))
 	w.u32(word)
 }
@@ -238,13 +251,28 @@ func (w *ResultWriter) block(inst int32, typ MetricType, n int) bool {
 	if w.err != nil {
 		return false
 	}
-	w.value(FormatBlock, inst, uint32(len(w.blocks)/4))
+	w.value(FormatBlock, inst, uint32((w.nBefore+len(w.blocks))/4))
 	if w.err != nil {
 		return false
+	}
+	if len(w.blocks) >= chunk && cap(w.blocks)-len(w.blocks) < blockSize(n) {
+		w.newChunk(blockSize(n))
 	}
 	w.blocks = binary.BigEndian.AppendUint32(w.blocks, h)
 	return true
 }
+
+// newChunk makes room for n bytes of value blocks. If there are many, their memory does not grow,
+// which would copy them again and again and leave five times as much to the garbage collector: it
+// is a list. Finish copies it once.
+func (w *ResultWriter) newChunk(n int) {
+	w.before = append(w.before, w.blocks)
+	w.nBefore += len(w.blocks)
+	w.blocks = make([]byte, 0, max(n, min(w.nBefore, 16*chunk)))
+}
+
+// chunk is the size from which memory is large, in bytes.
+const chunk = 64 << 10
 
 func (w *ResultWriter) u32(v uint32) { w.b = binary.BigEndian.AppendUint32(w.b, v) }
 

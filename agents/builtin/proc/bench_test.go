@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,22 +73,13 @@ func TestReadsOnlyRequestedFiles(t *testing.T) {
 	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
 	var w pdu.ResultWriter
 	w.Reset(nil, 0)
-	if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
-		t.Fatal(err)
-	}
-	read := 0
-	for _, p := range r.host.procs.indom.list {
-		for _, rec := range p.records {
-			if rec != nil {
-				read++
-			}
+	files := r.opened(func() {
+		if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
+			t.Error(err)
 		}
-		if p.name != "" {
-			read++
-		}
-	}
-	if read != 1 {
-		t.Errorf("%d files were read", read)
+	})
+	if want := []string{"/proc", "/proc/1007/stat"}; !slices.Equal(files, want) {
+		t.Errorf("%q were read, want %q", files, want)
 	}
 }
 
@@ -96,20 +88,16 @@ func TestReadsOnlyRequestedFiles(t *testing.T) {
 func TestNameOfOne(t *testing.T) {
 	r := newHarness(t, Options{Root: manyTree(t, 100)})
 	var in pdu.Instance
-	if err := r.Do(&pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: 1007}, &in); err != nil {
-		t.Fatal(err)
-	}
+	files := r.opened(func() {
+		if err := r.Do(&pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: 1007}, &in); err != nil {
+			t.Error(err)
+		}
+	})
 	if len(in.Insts) != 1 || in.Insts[0].Name != "001007 /usr/bin/worker" {
 		t.Errorf("got %+v", in.Insts)
 	}
-	read := 0
-	for _, p := range r.host.procs.indom.list {
-		if p.name != "" || p.records[formatStat] != nil {
-			read++
-		}
-	}
-	if read != 1 {
-		t.Errorf("files of %d processes were read", read)
+	if want := []string{"/proc", "/proc/1007/stat", "/proc/1007/cmdline"}; !slices.Equal(files, want) {
+		t.Errorf("%q were read, want %q", files, want)
 	}
 }
 

@@ -23,7 +23,7 @@ func (h *host) cgroupMetrics() []pmda.Metric {
 func (m *mounts) cpuset() []pmda.Metric {
 	g := newGroups(m, indomCPUSet, "cpuset", "cpuset.cpus", "cpu", oneText("cpuset.cpus"), oneText("cpuset.mems"))
 	text := func(i int) pmda.FetchFunc {
-		return g.withField(i, 0, func(v *pmda.Value, r *record) { v.SetBytes(r.string(0)) })
+		return g.withField(i, 0, func(v *pmda.Value, r record) { v.SetBytes(r.string(0)) })
 	}
 	return table(pmda.Metric{InDom: g.indom}, []row{
 		{39, 0, "cgroup.cpuset.cpus", str, instant, none, text(0)},
@@ -39,7 +39,7 @@ func (m *mounts) cpuacct() []pmda.Metric {
 	g := newGroups(m, indomCPUAcct, "cpuacct", "cpuacct.stat", "cpu",
 		format{file: "cpuacct.stat", fields: 2, parse: keyed("user", "system")}, oneNumber("cpuacct.usage"))
 	ticks := func(field int) pmda.FetchFunc {
-		return g.withField(0, field, func(v *pmda.Value, r *record) { v.SetUint(m.msecs(r.nums[field])) })
+		return g.withField(0, field, func(v *pmda.Value, r record) { v.SetUint(m.msecs(r.num(field))) })
 	}
 	p := &perCPU{groups: g}
 	each := &pmda.InDom{
@@ -142,7 +142,7 @@ func (m *mounts) v2Metrics() []pmda.Metric {
 	}
 	g := newGroups(m, indomGroup2, "", anyGroup, nil, files...)
 	avg := func(i, field int) pmda.FetchFunc {
-		return g.withField(i, field, func(v *pmda.Value, r *record) { v.SetFloat(math.Float64frombits(r.nums[field])) })
+		return g.withField(i, field, func(v *pmda.Value, r record) { v.SetFloat(math.Float64frombits(r.num(field))) })
 	}
 	rows := []row{
 		{67, 0, "cgroup.cpu.stat.user", u64, counter, usec, g.unsigned(0, 0)},
@@ -171,7 +171,7 @@ func (m *mounts) v2Metrics() []pmda.Metric {
 //
 //	some avg10=0.00 avg60=0.12 avg300=0.05 total=4411
 //	full ...
-func parsePressure(r *record, b []byte) {
+func parsePressure(r record, b []byte) {
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)

@@ -16,6 +16,7 @@ type groups struct {
 	controller   string   // "" if all groups of version 2 have the files
 	requiredFile string   // file that a group of version 2 has if the controller is enabled in it
 	files        []format // of each group
+	sheets       []sheet  // of each of files
 	instances    instances[*group]
 	known        map[string]*group // by directory
 	list         []*group          // those that exist
@@ -29,7 +30,7 @@ type group struct {
 	name      string
 	container string
 	lastSeen  uint64
-	records   []*record
+	row       int // in sheets and list
 	stats     any // of the metrics that use it, see blkIO
 }
 
@@ -38,7 +39,7 @@ const maxGroups = 1 << 16
 
 func newGroups(m *mounts, serial int, controller, requiredFile string, device any, files ...format) *groups {
 	g := &groups{
-		mounts: m, controller: controller, requiredFile: requiredFile, files: files,
+		mounts: m, controller: controller, requiredFile: requiredFile, files: files, sheets: make([]sheet, len(files)),
 		known: make(map[string]*group),
 	}
 	g.source = &pmda.Source{Read: g.read}
@@ -108,7 +109,7 @@ func (g *groups) findGroups(m cgroups.Mount) error {
 			continue
 		}
 		if data, first := g.instances.add(c.name); first { // no other mount has a group of this name
-			*data = c
+			*data, c.row = c, len(g.list)
 			g.list = append(g.list, c)
 		}
 	}
@@ -123,7 +124,7 @@ const anyGroup = "."
 func (g *groups) groupOf(dir []byte, mount int) *group {
 	c := g.known[string(dir)]
 	if c == nil {
-		c = &group{dir: string(dir), name: "/", records: make([]*record, len(g.files))}
+		c = &group{dir: string(dir), name: "/"}
 		if len(dir) > mount {
 			c.name = unescapeUnit(dir[mount:])
 		}
@@ -164,24 +165,22 @@ func unescapeUnit(b []byte) string {
 
 // record returns the present contents of a file of a group. The record has no
 // fields if the file cannot be read.
-func (g *groups) record(c *group, i int) *record {
-	r := c.records[i]
-	if r == nil {
-		r = new(record)
-		c.records[i] = r
+func (g *groups) record(c *group, i int) record {
+	r, f := record{&g.sheets[i], c.row}, &g.files[i]
+	if r.scan != g.request {
+		r.begin(g.request, len(g.list), f.fields)
 	}
-	if r.request != g.request {
-		r.request = g.request
-		r.reset(g.files[i].fields)
-		if b, err := g.Path(c.dir).Str("/").Str(g.files[i].file).Text(maxFile); err == nil && len(b) > 0 {
-			g.files[i].parse(r, b)
+	if r.state[r.row] == unread {
+		r.state[r.row] = absent
+		if b, err := g.Path(c.dir).Str("/").Str(f.file).Whole(maxFile); err == nil && len(b) > 0 {
+			f.parse(r, b)
 		}
 	}
 	return r
 }
 
 // withField returns a FetchFunc that calls f if the file has the field.
-func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
+func (g *groups) withField(i, field int, f func(v *pmda.Value, r record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		if r := g.record(*v.Data().(**group), i); r.has(field) {
 			f(v, r)
@@ -191,7 +190,7 @@ func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.
 }
 
 func (g *groups) unsigned(i, field int) pmda.FetchFunc {
-	return g.withField(i, field, func(v *pmda.Value, r *record) { v.SetUint(r.nums[field]) })
+	return g.withField(i, field, func(v *pmda.Value, r record) { v.SetUint(r.num(field)) })
 }
 
 // containerName returns the FetchFunc of the name of a group's container, "" if the

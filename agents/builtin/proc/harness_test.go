@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -53,4 +55,15 @@ func (r *harness) setAttrs(values map[pdu.AttrCode]string) {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
 	}
 	r.NewClient(attrs...)
+}
+
+// opened returns the files, below the root, that the agent opens while f runs.
+func (r *harness) opened(f func()) (files []string) {
+	r.host.Open = func(path string, flags int) (int, error) {
+		files = append(files, strings.TrimPrefix(path, r.host.Root))
+		return syscall.Open(path, flags|syscall.O_CLOEXEC, 0)
+	}
+	defer func() { r.host.Open = nil }()
+	f()
+	return files
 }

@@ -112,28 +112,34 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 		return pdu.ErrnoPermission // a request for instances
 	}
 	s.indom.threads, _ = s.listSettings(r.Client())
-	s.indom.pids = s.indom.pids[:0]
 	hot := s.hot.Load()
-	for _, pid := range hot.pids {
-		if err := r.Checkpoint(); err != nil {
-			return err
-		}
-		stat := s.indom.process(pid).record(formatStat)
-		exists := stat.ok
-		if !exists { // with hidepid=1 not all users may read it
-			exists = s.Path("/proc/").Num(pid).Exists()
-		}
-		// Another process may have its number.
-		if scanned, ok := hot.samples[pid]; exists && (!ok || !stat.ok || stat.nums[statStart] == scanned.start) {
-			s.indom.pids = append(s.indom.pids, pid)
-		}
+	s.indom.pids = append(s.indom.pids[:0], hot.pids...)
+	if err := s.indom.updateList(r); err != nil {
+		return err
 	}
-	if s.indom.threads {
-		if err := s.indom.addThreads(); err != nil {
-			return err
+	s.indom.list = slices.DeleteFunc(s.indom.list, func(p *process) bool {
+		if r.Checkpoint() != nil {
+			return true // the list is not used
 		}
+		stat := p.record(formatStat)
+		if !stat.ok() { // with hidepid=1 not all users may read it
+			return !s.Path("/proc/").Num(p.id).Exists()
+		}
+		scanned, ok := hot.samples[p.id]
+		return ok && stat.num(statStart) != scanned.start // another process has its number
+	})
+	if !s.indom.threads || r.Checkpoint() != nil {
+		return r.Checkpoint()
 	}
-	return s.indom.updateList(r)
+	s.indom.pids = s.indom.pids[:0]
+	for _, p := range s.indom.list {
+		s.indom.pids = append(s.indom.pids, p.id)
+	}
+	err := s.indom.addThreads()
+	if err == nil {
+		err = s.indom.updateList(r)
+	}
+	return err
 }
 
 // forRoot returns a StoreFunc for exactly one value, which only root may store.

@@ -51,6 +51,7 @@ func newSampler(h *host) *sampler {
 func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
+	defer s.indom.release()
 	v := &hotSet{}
 	if s.indom.findAll() != nil || s.indom.updateList(nil) != nil {
 		return v
@@ -61,23 +62,23 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	var hot, cold float64
 	for _, proc := range s.indom.list {
 		stat, status := proc.record(formatStat), proc.record(formatStatus)
-		if !stat.ok || !status.ok {
+		if !stat.ok() || !status.ok() {
 			continue
 		}
 		io, sched := proc.record(formatIO), proc.record(formatSchedstat)
 		now := sample{
-			start:    stat.nums[statStart],
-			switches: status.nums[statusVoluntary] + status.nums[statusInvoluntary],
-			bytes:    io.nums[4] + io.nums[5],
-			cpu:      float64(stat.nums[statUtime]+stat.nums[statStime]) / float64(s.tree.hertz),
-			iowait:   float64(stat.nums[statBlkio]) / float64(s.tree.hertz),
+			start:    stat.num(statStart),
+			switches: status.num(statusVoluntary) + status.num(statusInvoluntary),
+			bytes:    io.num(4) + io.num(5),
+			cpu:      float64(stat.num(statUtime)+stat.num(statStime)) / float64(s.tree.hertz),
+			iowait:   float64(stat.num(statBlkio)) / float64(s.tree.hertz),
 		}
-		now.schedwait = float64(sched.nums[1]) / 1e9
+		now.schedwait = float64(sched.num(1)) / 1e9
 		after[proc.id] = now
 		var x vars
-		x.nums[varUID], x.nums[varGID] = float64(status.nums[statusUID]), float64(status.nums[statusGID])
-		x.nums[varVirtual] = float64(stat.nums[statVsize] / 1024)
-		x.nums[varResident] = float64(stat.nums[statRSS] * s.tree.pageSize / 1024)
+		x.nums[varUID], x.nums[varGID] = float64(status.num(statusUID)), float64(status.num(statusGID))
+		x.nums[varVirtual] = float64(stat.num(statVsize) / 1024)
+		x.nums[varResident] = float64(stat.num(statRSS) * s.tree.pageSize / 1024)
 		before, seen := s.before[proc.id]
 		cpuBurn := 0.0
 		if seen && !first && before.start == now.start {
@@ -90,7 +91,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 			x.nums[varSchedWait] = rate(before.schedwait, now.schedwait)
 		}
 		x.texts = [...]string{
-			s.tree.names.user(uint32(status.nums[statusUID])), s.tree.names.group(uint32(status.nums[statusGID])),
+			s.tree.names.user(uint32(status.num(statusUID))), s.tree.names.group(uint32(status.num(statusGID))),
 			string(stat.string(statComm)), proc.args(),
 		}
 		if !p.eval(&x) {

@@ -44,6 +44,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // Options configure an agent. The zero value is for this host.
@@ -124,8 +125,10 @@ func (h *host) agent(help string) (agents.Agent, error) {
 		WantAttrs: true,
 		Check:     h.check,
 		Done:      h.done,
-		Close:     h.close,
-		Log:       h.Log,
+
+		BeforeFetch: h.beforeFetch,
+		Close:       h.close,
+		Log:         h.Log,
 	})
 }
 
@@ -203,7 +206,6 @@ type tree struct {
 	otherUser     bool          // the client may not see what only the agent's user may see
 	impersonating bool          // the thread acts as the client
 	effectiveUID  int           // the client's while impersonating, else the agent's
-	largeRecords  []*record     // that were read in this request
 	self          int32         // the process id of the agent, 0 if the tree is not this host's
 
 	// delays returns those of a thread, see readDelays. It is nil if the tree is not
@@ -292,10 +294,21 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 	return nil
 }
 
+// beforeFetch finds out which files of processes the fetch needs.
+func (h *host) beforeFetch(_ context.Context, _ *pmda.Request, ids []pdu.PMID) error {
+	for _, s := range []*processIndom{h.procs.indom, h.hot.indom} {
+		for _, id := range ids {
+			s.wanted |= s.formats[id]
+		}
+	}
+	return nil
+}
+
 // done is called at the end of a request.
 func (h *host) done(*pmda.Request) {
 	h.restoreOwn()
-	h.releaseLarge()
+	h.procs.indom.release()
+	h.hot.indom.release()
 	h.taskstats.close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -17,9 +18,9 @@ import (
 type process struct {
 	*processIndom
 	id       int32
-	lastSeen uint64 // number of the last request that listed it
+	row      int    // in sheets, and in list before a process is removed from it
+	lastSeen uint64 // number of the last list that it was in
 	command
-	records [numFormats]*record
 }
 
 // A command is what is kept of a process between requests: the command line of the program that it
@@ -35,58 +36,73 @@ type command struct {
 	start, stack uint64
 }
 
-// record returns the present contents of a file of the process.
-func (p *process) record(i int) *record {
-	r := p.records[i]
-	if r == nil {
-		r = new(record)
-		p.records[i] = r
+// record returns the present contents of a file of the process. That of a format that is single
+// is valid until the next call for the format.
+func (p *process) record(i int) record {
+	r := p.rowOf(i)
+	if r.state[r.row] != unread {
+		return r
 	}
-	if r.request != p.tree.request {
-		r.request = p.tree.request
-		r.reset(formats[i].fields)
-		r.err = p.load(&formats[i], r)
-		if cap(r.text) > maxKeptText {
-			p.tree.largeRecords = append(p.tree.largeRecords, r)
+	p.load(i, r)
+	if formats[i].together {
+		for rest := p.wanted & together; rest != 0; rest &= rest - 1 {
+			j := bits.TrailingZeros32(rest)
+			if r := p.rowOf(j); r.state[r.row] == unread {
+				p.load(j, r)
+			}
 		}
 	}
 	return r
 }
 
-// maxKeptText is the capacity of text that a record keeps between requests, in
-// bytes. Environments and maps may have a megabyte each, and a user can start many
-// processes that share the memory of one environment.
-const maxKeptText = 4096
-
-// releaseLarge frees the large texts of records, at the end of a request.
-func (t *tree) releaseLarge() {
-	for _, r := range t.largeRecords {
-		*r = record{nums: r.nums}
+// rowOf returns the row of the process in a sheet, which may be unread.
+func (p *process) rowOf(i int) record {
+	s, f := &p.sheets[i], &formats[i]
+	switch {
+	case f.single && (s.scan != p.scan || s.owner != p):
+		s.owner = p
+		s.begin(p.scan, 1, f.fields)
+	case !f.single && s.scan != p.scan:
+		s.begin(p.scan, p.rows, f.fields)
 	}
-	clear(t.largeRecords)
-	t.largeRecords = t.largeRecords[:0]
+	if f.single {
+		return record{s, 0}
+	}
+	return record{s, p.row}
 }
 
-func (p *process) load(f *format, r *record) error {
-	if f.private && p.tree.hidesPrivate(p) {
+// load reads the file i.
+func (p *process) load(i int, r record) {
+	r.state[r.row] = absent
+	if err := p.clientError(formats[i].kind, p.read(&formats[i], r)); err != nil {
+		r.fail(err)
+	}
+}
+
+func (p *process) read(f *format, r record) error {
+	switch {
+	case f.private && p.tree.hidesPrivate(p):
 		return nil
+	case f.read != nil:
+		return f.read(p, r)
 	}
-	if f.read != nil {
-		return p.clientError(f.kind, f.read(p, r))
+	text := (*sysfile.Reader).Whole
+	if f.pieces {
+		text = (*sysfile.Reader).Text
 	}
-	b, err := p.path(f.file).Text(maxFile)
+	b, err := text(p.path(f.file), maxFile)
 	if p.threads && f.kind.Absent(err) {
-		b, err = p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file).Text(maxFile)
+		b, err = text(p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file), maxFile)
 	}
 	switch {
 	case f.optional && f.kind.Absent(err):
 	case err != nil:
-		return p.clientError(f.kind, err)
+		return err
 	case len(b) > 0:
 		f.parse(r, b)
-		r.ok = true
+		r.state[r.row] = filled
 	case f.mayBeEmpty:
-		r.present, r.ok = 1<<f.fields-1, true
+		r.fillZero(f.fields)
 	}
 	return nil
 }
@@ -117,53 +133,51 @@ func (p *process) clientError(kind sysfile.Kind, err error) error {
 	return err
 }
 
-// withRecord returns a FetchFunc that calls f with the record of a file, if it could
-// be read.
-func withRecord(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchFunc {
-	return func(_ context.Context, v *pmda.Value) error {
+// withRecord returns a value that f sets from the record of a file, if it could be read.
+func withRecord(i int, f func(v *pmda.Value, p *process, r record)) value {
+	return value{i, func(_ context.Context, v *pmda.Value) error {
 		p := v.Data().(*process)
 		r := p.record(i)
-		if r.ok {
+		if r.ok() {
 			f(v, p, r)
 		}
-		return r.err
-	}
+		return r.err()
+	}}
 }
 
-// unsigned returns the FetchFunc of a field that is a number not below 0.
-func unsigned(i, field int) pmda.FetchFunc {
-	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+// unsigned returns the value of a field that is a number not below 0.
+func unsigned(i, field int) value {
+	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
-			v.SetUint(r.nums[field])
+			v.SetUint(r.num(field))
 		}
 	})
 }
 
-// signed returns the FetchFunc of a field that may be below 0.
-func signed(i, field int) pmda.FetchFunc {
-	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+// signed returns the value of a field that may be below 0.
+func signed(i, field int) value {
+	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
-			v.SetInt(int64(r.nums[field]))
+			v.SetInt(int64(r.num(field)))
 		}
 	})
 }
 
-// text returns the FetchFunc of a text field.
-func text(i, field int) pmda.FetchFunc {
-	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+// text returns the value of a text field.
+func text(i, field int) value {
+	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
 			v.SetBytes(r.string(field))
 		}
 	})
 }
 
-// textOrEmpty returns the FetchFunc of a file that is one text. The value is "" if
-// the file cannot be read.
-func textOrEmpty(i int) pmda.FetchFunc {
-	return func(_ context.Context, v *pmda.Value) error {
+// textOrEmpty returns the value of a file that is one text. It is "" if the file cannot be read.
+func textOrEmpty(i int) value {
+	return value{i, func(_ context.Context, v *pmda.Value) error {
 		v.SetBytes(v.Data().(*process).record(i).string(0))
 		return nil
-	}
+	}}
 }
 
 // instanceName returns the name of the instance: the process id and the command up
@@ -193,7 +207,7 @@ const maxArgs = 4096
 // not used in one request.
 func (p *process) readCommand() {
 	stat := p.record(formatStat)
-	start, stack := stat.nums[statStart], stat.nums[statStack]
+	start, stack := stat.num(statStart), stat.num(statStack)
 	same := !stat.has(statStart) || start == p.start && (stack == 0 || stack == p.stack)
 	if p.name != "" && p.readAs == p.tree.effectiveUID && same {
 		return

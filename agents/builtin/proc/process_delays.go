@@ -18,7 +18,7 @@ const (
 // readDelays reads the times for which a process, or rather its first thread, has
 // waited, see the kernel's Documentation/accounting/delay-accounting.rst. The kernel
 // tells them only to processes with CAP_NET_ADMIN, so only clients of root get them.
-func readDelays(p *process, r *record) error {
+func readDelays(p *process, r record) error {
 	t := p.tree
 	if t.delays == nil || t.impersonating && t.effectiveUID != 0 {
 		return nil
@@ -28,7 +28,7 @@ func readDelays(p *process, r *record) error {
 		for i, n := range d {
 			r.set(i, n)
 		}
-		r.ok = true
+		r.state[r.row] = filled
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ var errManyFDs = errors.New("too many descriptors")
 //
 // C differs: it reads the files of all descriptors, and takes clients of two GPUs
 // for one if they have the same id.
-func readGPU(p *process, r *record) error {
+func readGPU(p *process, r record) error {
 	max := p.tree.maxFDs
 	if !p.tree.hasAMDGPU() {
 		max = 1
@@ -66,6 +66,7 @@ func readGPU(p *process, r *record) error {
 		return nil
 	}
 	var clients map[gpuClient]bool
+	var sums [numGPUFields]uint64
 	for _, fd := range fds {
 		if err := p.tree.checkpoint(); err != nil {
 			return err
@@ -86,10 +87,13 @@ func readGPU(p *process, r *record) error {
 		}
 		clients[c] = true
 		for i, n := range sizes {
-			r.nums[i] += n
+			sums[i] += n
 		}
 	}
-	r.present, r.ok = 1<<numGPUFields-1, true
+	for i, n := range sums {
+		r.set(i, n)
+	}
+	r.state[r.row] = filled
 	return nil
 }
 

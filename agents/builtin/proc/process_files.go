@@ -37,27 +37,37 @@ const (
 	numFormats
 )
 
+// together has a bit for each format that is read together with others.
+var together = func() (bits uint32) {
+	for i := range formats {
+		if formats[i].together {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}()
+
 var formats = [numFormats]format{
-	formatStat:      {file: "stat", fields: statFields, parse: parseStat},
-	formatStatus:    {file: "status", fields: statusFields, parse: parseStatus},
-	formatStatm:     {file: "statm", fields: 7, parse: parseWords},
-	formatSchedstat: {file: "schedstat", fields: 3, parse: parseWords},
-	formatIO: {file: "io", fields: 7, private: true, parse: keyed(
+	formatStat:      {file: "stat", fields: statFields, together: true, parse: parseStat},
+	formatStatus:    {file: "status", fields: statusFields, together: true, parse: parseStatus},
+	formatStatm:     {file: "statm", fields: 7, together: true, parse: parseWords},
+	formatSchedstat: {file: "schedstat", fields: 3, together: true, parse: parseWords},
+	formatIO: {file: "io", fields: 7, together: true, private: true, parse: keyed(
 		"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")},
 	formatSmaps: {file: "smaps_rollup", fields: 21, private: true, parse: keyed(
 		"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
 		"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages",
 		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked",
 		"Pss_Dirty")},
-	formatOOM:       {file: "oom_score", fields: 1, parse: parseWords},
+	formatOOM:       {file: "oom_score", fields: 1, together: true, parse: parseWords},
 	formatAutogroup: {file: "autogroup", fields: 2, mayBeEmpty: true, parse: parseAutogroup},
-	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
-	formatLabel:     {file: "attr/current", kind: sysfile.Label, fields: 1, parse: parseText},
-	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: parseText},
-	formatEnviron:   {file: "environ", fields: 1, private: true, parse: parseEnviron},
-	formatMaps:      {file: "maps", fields: 1, private: true, parse: parseText},
-	formatExe:       {fields: 1, private: true, read: readLink("exe")},
-	formatCwd:       {fields: 1, private: true, read: readLink("cwd")},
+	formatCgroup:    {file: "cgroup", fields: 2, together: true, parse: parseCgroup},
+	formatLabel:     {file: "attr/current", kind: sysfile.Label, fields: 1, single: true, parse: parseText},
+	formatWchan:     {file: "wchan", fields: 1, single: true, optional: true, parse: parseText},
+	formatEnviron:   {file: "environ", fields: 1, single: true, private: true, parse: parseEnviron},
+	formatMaps:      {file: "maps", fields: 1, single: true, pieces: true, private: true, parse: parseText},
+	formatExe:       {fields: 1, single: true, private: true, read: readLink("exe")},
+	formatCwd:       {fields: 1, single: true, private: true, read: readLink("cwd")},
 	formatFD:        {fields: 1, private: true, read: countFDs},
 	formatGPU:       {fields: numGPUFields, private: true, read: readGPU},
 	formatDelays:    {fields: numDelays, private: true, read: readDelays},
@@ -90,7 +100,7 @@ const (
 //	3362 (a name) S 1 3362 3362 0 -1 4194560 ...
 //
 // The name may have any characters. The fields after the state are numbers.
-func parseStat(r *record, b []byte) {
+func parseStat(r record, b []byte) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
 		return
@@ -111,14 +121,15 @@ func parseStat(r *record, b []byte) {
 }
 
 // parseText parses a file that is one text, without NULs and newlines at its end.
-func parseText(r *record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
+func parseText(r record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
 
 // parseEnviron replaces the NUL after each variable by a blank.
-func parseEnviron(r *record, b []byte) {
+func parseEnviron(r record, b []byte) {
 	r.setText(0, bytes.TrimSuffix(b, []byte{0}))
-	for i, c := range r.text {
+	text := r.string(0)
+	for i, c := range text {
 		if c == 0 {
-			r.text[i] = ' '
+			text[i] = ' '
 		}
 	}
 }
@@ -126,7 +137,7 @@ func parseEnviron(r *record, b []byte) {
 // parseAutogroup parses
 //
 //	/autogroup-450 nice 0
-func parseAutogroup(r *record, b []byte) {
+func parseAutogroup(r record, b []byte) {
 	line, _ := sysfile.CutLine(b)
 	word, rest := sysfile.Field(line)
 	if n, ok := sysfile.Uint(bytes.TrimPrefix(word, []byte("/autogroup-"))); ok {
@@ -149,8 +160,8 @@ func parseAutogroup(r *record, b []byte) {
 //
 // C differs: it finds containers only in a line of cpuset, which control groups of
 // version 2 do not have.
-func parseCgroup(r *record, b []byte) {
-	id := ""
+func parseCgroup(r record, b []byte) {
+	id, start := "", len(r.text)
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -162,12 +173,12 @@ func parseCgroup(r *record, b []byte) {
 		if _, path, _ := bytes.Cut(line, []byte{':'}); id == "" && len(path) > 64 { // an id has 64 bytes
 			id = containerID(string(path))
 		}
-		if len(r.text) > 0 {
+		if len(r.text) > start {
 			r.text = append(r.text, ';')
 		}
 		r.text = append(r.text, line...)
 	}
-	r.set(0, uint64(len(r.text)))
+	r.set(0, uint64(start)<<32|uint64(len(r.text)-start))
 	r.setText(1, []byte(id))
 }
 
@@ -187,18 +198,18 @@ func containerID(path string) string {
 	return ""
 }
 
-func readLink(name string) func(p *process, r *record) error {
-	return func(p *process, r *record) error {
+func readLink(name string) func(p *process, r record) error {
+	return func(p *process, r record) error {
 		b, err := p.tree.Path("/proc/").Num(p.id).Str("/").Str(name).Link()
 		if err == nil {
 			r.setText(0, b)
-			r.ok = true
+			r.state[r.row] = filled
 		}
 		return err
 	}
 }
 
-func countFDs(p *process, r *record) error {
+func countFDs(p *process, r record) error {
 	n := uint64(0)
 	err := p.path("fd").List(func([]byte, byte) { n++ })
 	if p.threads && sysfile.Process.Absent(err) {
@@ -206,7 +217,7 @@ func countFDs(p *process, r *record) error {
 	}
 	if err == nil {
 		r.set(0, n)
-		r.ok = true
+		r.state[r.row] = filled
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"syscall"
+	"weak"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -20,13 +21,28 @@ type processIndom struct {
 	tree      *tree
 	threads   bool // in this request threads are instances, too
 	processes map[int32]*process
-	list      []*process // by process id
-	pids      []int32    // input of updateList
-	named     bool       // this request needs names
+	list      []*process           // by process id
+	scan      uint64               // number of the present list
+	rows      int                  // of sheets: the length of the list, with those that were removed from it
+	sheets    *sheets              // nil between requests
+	idle      weak.Pointer[sheets] // the last sheets, which the garbage collector may free between requests
+	wanted    uint32               // a bit for each format that this fetch needs
+
+	formats map[pdu.PMID]uint32 // the bits of metrics
+	pids    []int32             // input of updateList
+	named   bool                // this request needs names
+}
+
+// sheets are those of all formats.
+type sheets [numFormats]sheet
+
+// release is called at the end of a request.
+func (s *processIndom) release() {
+	s.wanted, s.sheets = 0, nil
 }
 
 func newProcessIndom(t *tree) *processIndom {
-	return &processIndom{tree: t, processes: make(map[int32]*process)}
+	return &processIndom{tree: t, processes: make(map[int32]*process), formats: make(map[pdu.PMID]uint32)}
 }
 
 var _ pmda.Finder = (*processIndom)(nil)
@@ -169,19 +185,26 @@ func (s *processIndom) updateList(r *pmda.Request) error {
 	s.named = r != nil && r.Profile == nil // not in a fetch
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
-	request := s.tree.request
+	if s.sheets == nil {
+		if s.sheets = s.idle.Value(); s.sheets == nil {
+			s.sheets = new(sheets)
+			s.idle = weak.Make(s.sheets)
+		}
+	}
+	s.scan++
 	s.list = s.list[:0]
 	for _, pid := range s.pids {
 		if err := s.tree.checkpoint(); err != nil {
 			return err
 		}
 		p := s.process(pid)
-		p.lastSeen = request
+		p.lastSeen, p.row = s.scan, len(s.list)
 		s.list = append(s.list, p)
 	}
+	s.rows = len(s.list)
 	if len(s.list) < len(s.processes) {
 		for pid, p := range s.processes {
-			if p.lastSeen != request {
+			if p.lastSeen != s.scan {
 				delete(s.processes, pid)
 			}
 		}
@@ -238,11 +261,11 @@ func (q *runq) count(list []*process) error {
 			state = s[0]
 		}
 		switch {
-		case !r.ok:
+		case !r.ok():
 			q[unknown]++
 		case state == 'Z':
 			q[defunct]++
-		case r.nums[statVsize] == 0:
+		case r.num(statVsize) == 0:
 			q[swapped]++ // or a kernel thread
 		default:
 			i := bytes.IndexByte([]byte("RDSTtP"), state)

@@ -72,7 +72,7 @@ func (s *processes) metrics() []pmda.Metric {
 	indom := s.indom.pmdaInDom(indomProc, allowed)
 	return slices.Concat(
 		s.processMetrics("proc.", indom, nil),
-		table(pmda.Metric{InDom: indom}, []row{ // there is no hotproc.numa_maps
+		s.processTable(pmda.Metric{InDom: indom}, "", nil, []processRow{ // there is no hotproc.numa_maps
 			{81, 0, "proc.numa_maps.hugepage", str, instant, none, text(formatNUMA, numaHuge)},
 			{81, 1, "proc.numa_maps.heap", str, instant, none, text(formatNUMA, numaHeap)},
 			{81, 2, "proc.numa_maps.stack", str, instant, none, text(formatNUMA, numaStack)},
@@ -98,34 +98,25 @@ func (s *processes) metrics() []pmda.Metric {
 // Clusters that are keys of clusters are replaced by the values.
 func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
 	autogroups := &pmda.Source{Read: h.readAutogroup}
-	ms := slices.Concat(
-		table(pmda.Metric{InDom: indom}, h.psinfoMetrics()),
-		table(pmda.Metric{InDom: indom}, h.memoryMetrics()),
-		table(pmda.Metric{InDom: indom}, h.idMetrics()),
-		table(pmda.Metric{InDom: indom}, h.activityMetrics()),
-		table(pmda.Metric{InDom: indom}, h.gpuMetrics()),
-		table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
+	enabled := func(_ context.Context, v *pmda.Value) error {
+		if h.autogroup {
+			v.SetUint(1)
+		} else {
+			v.SetUint(0)
+		}
+		return h.checkMayRead()
+	}
+	return slices.Concat(
+		h.processTable(pmda.Metric{InDom: indom}, prefix, clusters,
+			slices.Concat(h.psinfoMetrics(), h.memoryMetrics(), h.idMetrics(), h.activityMetrics(), h.gpuMetrics())),
+		h.processTable(pmda.Metric{InDom: indom, Source: autogroups}, prefix, clusters, []processRow{
 			{74, 1, "autogroup.id", u32, discrete, none, h.ifAutogroup(unsigned(formatAutogroup, 0))},
 			{74, 2, "autogroup.nice", i32, instant, none, h.ifAutogroup(signed(formatAutogroup, 1))},
 		}),
-		table(pmda.Metric{Source: autogroups}, []row{
-			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
-				if h.autogroup {
-					v.SetUint(1)
-				} else {
-					v.SetUint(0)
-				}
-				return h.checkMayRead()
-			}},
+		h.processTable(pmda.Metric{Source: autogroups}, prefix, clusters, []processRow{
+			{74, 0, "autogroup.enabled", u32, instant, none, value{noFormat, enabled}},
 		}),
 	)
-	for i := range ms {
-		ms[i].Name = prefix + ms[i].Name
-		if c, ok := clusters[ms[i].Cluster]; ok {
-			ms[i].Cluster = c
-		}
-	}
-	return ms
 }
 
 // readAutogroup reads whether the scheduler groups processes by session (autogroups,
@@ -136,20 +127,20 @@ func (h *host) readAutogroup(context.Context, *pmda.Request) error {
 	return h.checkMayRead()
 }
 
-func (h *host) ifAutogroup(f pmda.FetchFunc) pmda.FetchFunc {
-	return func(ctx context.Context, v *pmda.Value) error {
+func (h *host) ifAutogroup(from value) value {
+	return value{from.format, func(ctx context.Context, v *pmda.Value) error {
 		if !h.autogroup {
 			return nil
 		}
-		return f(ctx, v)
-	}
+		return from.fetch(ctx, v)
+	}}
 }
 
 // activityMetrics returns the metrics of scheduling, of input and output, and of
 // file descriptors.
-func (h *host) activityMetrics() []row {
+func (h *host) activityMetrics() []processRow {
 	const i, s = formatIO, formatSchedstat
-	return []row{
+	return []processRow{
 		{31, 0, "schedstat.cpu_time", u64, counter, nsec, unsigned(s, 0)},
 		{31, 1, "schedstat.run_delay", u64, counter, nsec, unsigned(s, 1)},
 		{31, 2, "schedstat.pcount", u64, counter, count, unsigned(s, 2)},
@@ -171,9 +162,9 @@ func (h *host) activityMetrics() []row {
 }
 
 // gpuMetrics returns the metrics of the memory of AMD GPUs.
-func (h *host) gpuMetrics() []row {
+func (h *host) gpuMetrics() []processRow {
 	const g = formatGPU
-	return []row{
+	return []processRow{
 		{77, 0, "fdinfo.drm_memory_cpu", u64, instant, kbyte, unsigned(g, 0)},
 		{77, 1, "fdinfo.drm_memory_gtt", u64, instant, kbyte, unsigned(g, 1)},
 		{77, 2, "fdinfo.drm_memory_vram", u64, instant, kbyte, unsigned(g, 2)},
@@ -191,19 +182,19 @@ func (h *host) gpuMetrics() []row {
 
 // idMetrics returns the metrics of the users and groups of a process, of its
 // container, and of its ids in namespaces.
-func (h *host) idMetrics() []row {
-	user := func(field int) pmda.FetchFunc {
-		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
-			v.SetString(p.tree.names.user(uint32(r.nums[field])))
+func (h *host) idMetrics() []processRow {
+	user := func(field int) value {
+		return withRecord(formatStatus, func(v *pmda.Value, p *process, r record) {
+			v.SetString(p.tree.names.user(uint32(r.num(field))))
 		})
 	}
-	group := func(field int) pmda.FetchFunc {
-		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
-			v.SetString(p.tree.names.group(uint32(r.nums[field])))
+	group := func(field int) value {
+		return withRecord(formatStatus, func(v *pmda.Value, p *process, r record) {
+			v.SetString(p.tree.names.group(uint32(r.num(field))))
 		})
 	}
 	const f, u, g = formatStatus, statusUID, statusGID
-	return []row{
+	return []processRow{
 		{24, 0, "id.uid", u32, discrete, none, unsigned(f, u)},
 		{24, 1, "id.euid", u32, discrete, none, unsigned(f, u+1)},
 		{24, 2, "id.suid", u32, discrete, none, unsigned(f, u+2)},
@@ -230,15 +221,15 @@ func (h *host) idMetrics() []row {
 	}
 }
 
-// newerField returns the FetchFunc of a field of status that older kernels do not
+// newerField returns the value of a field of status that older kernels do not
 // have: it fails with PM_ERR_APPVERSION there.
-func newerField(field int, value func(format, field int) pmda.FetchFunc) pmda.FetchFunc {
-	f := value(formatStatus, field)
-	return func(ctx context.Context, v *pmda.Value) error {
+func newerField(field int, of func(format, field int) value) value {
+	from := of(formatStatus, field)
+	return value{formatStatus, func(ctx context.Context, v *pmda.Value) error {
 		r := v.Data().(*process).record(formatStatus)
-		if r.ok && !r.has(field) {
+		if r.ok() && !r.has(field) {
 			return pdu.ErrnoAppVersion
 		}
-		return f(ctx, v)
-	}
+		return from.fetch(ctx, v)
+	}}
 }

@@ -39,7 +39,7 @@ type nodeMemory struct {
 //
 // C differs: it takes all huge pages to have the default size, and all others that of
 // the host.
-func readNUMA(p *process, r *record) error {
+func readNUMA(p *process, r record) error {
 	nodes := p.tree.nodes[:0]
 	err := p.path("numa_maps").Lines(maxNUMAMaps, func(line []byte) error {
 		nodes = addMapping(nodes, line, p.tree.pageSize/1024)
@@ -66,7 +66,7 @@ func readNUMA(p *process, r *record) error {
 		}
 		r.setText(field, text)
 	}
-	r.ok = true
+	r.state[r.row] = filled
 	return nil
 }
 

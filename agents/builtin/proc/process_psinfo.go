@@ -10,39 +10,39 @@ import (
 //
 // C differs: its rt_priority, policy, delayacct_blkio_time, guest_time and
 // cguest_time are the field after theirs in stat, and its priority is rt_priority.
-func (h *host) psinfoMetrics() []row {
-	msecs := func(field int) pmda.FetchFunc {
-		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
+func (h *host) psinfoMetrics() []processRow {
+	msecs := func(field int) value {
+		return withRecord(formatStat, func(v *pmda.Value, p *process, r record) {
 			if r.has(field) {
-				v.SetUint(p.tree.msecs(r.nums[field]))
+				v.SetUint(p.tree.msecs(r.num(field)))
 			}
 		})
 	}
 	// The kernel shows addresses only to users that may trace the process.
-	address := func(field int) pmda.FetchFunc {
-		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
+	address := func(field int) value {
+		return withRecord(formatStat, func(v *pmda.Value, p *process, r record) {
 			switch {
 			case p.tree.hidesPrivate(p):
 				v.SetUint(0)
 			case r.has(field):
-				v.SetUint(r.nums[field])
+				v.SetUint(r.num(field))
 			}
 		})
 	}
 	const s, st = formatStat, formatStatus
-	return []row{
-		{8, 0, "psinfo.pid", u32, discrete, none, func(_ context.Context, v *pmda.Value) error {
+	return []processRow{
+		{8, 0, "psinfo.pid", u32, discrete, none, value{noFormat, func(_ context.Context, v *pmda.Value) error {
 			v.SetInt(int64(v.Inst()))
 			return nil
-		}},
+		}}},
 		{8, 1, "psinfo.cmd", str, discrete, none, text(s, statComm)},
 		{8, 2, "psinfo.sname", str, instant, none, text(s, statState)},
 		{8, 3, "psinfo.ppid", u32, discrete, none, unsigned(s, statPPID)},
 		{8, 4, "psinfo.pgrp", u32, discrete, none, unsigned(s, 5)},
 		{8, 5, "psinfo.session", u32, discrete, none, unsigned(s, 6)},
 		{8, 6, "psinfo.tty", u32, discrete, none, unsigned(s, statTTY)},
-		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
-			if n := int64(r.nums[statTPGID]); r.has(statTPGID) && n >= 0 {
+		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+			if n := int64(r.num(statTPGID)); r.has(statTPGID) && n >= 0 {
 				v.SetInt(n)
 			}
 		})},
@@ -76,22 +76,22 @@ func (h *host) psinfoMetrics() []row {
 		{8, 36, "psinfo.cnswap", u32, counter, count, unsigned(s, 37)},
 		{8, 37, "psinfo.exit_signal", u32, discrete, none, unsigned(s, 38)},
 		{8, 38, "psinfo.processor", u32, instant, none, unsigned(s, 39)},
-		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
-			v.SetString(h.terminals.name(&h.tree, uint32(r.nums[statTTY])))
+		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+			v.SetString(h.terminals.name(&h.tree, uint32(r.num(statTTY))))
 		})},
 		{8, 40, "psinfo.wchan_s", str, instant, none, text(formatWchan, 0)},
-		{8, 41, "psinfo.psargs", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
+		{8, 41, "psinfo.psargs", str, discrete, none, value{s, func(_ context.Context, v *pmda.Value) error {
 			v.SetString(v.Data().(*process).args())
 			return nil
-		}},
+		}}},
 		{8, 42, "psinfo.rt_priority", u32, instant, none, unsigned(s, 40)},
 		{8, 43, "psinfo.policy", u32, instant, none, unsigned(s, statPolicy)},
 		{8, 44, "psinfo.delayacct_blkio_time", u64, counter, msec, msecs(statBlkio)},
 		{8, 45, "psinfo.guest_time", u64, counter, msec, msecs(43)},
 		{8, 46, "psinfo.cguest_time", u64, counter, msec, msecs(44)},
 		{8, 47, "psinfo.environ", str, instant, none, textOrEmpty(formatEnviron)},
-		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
-			v.SetString(policyName(r.nums[statPolicy]))
+		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+			v.SetString(policyName(r.num(statPolicy)))
 		})},
 
 		{11, 0, "psinfo.cgroups", str, instant, none, text(formatCgroup, 0)},
@@ -124,13 +124,13 @@ func policyName(policy uint64) string {
 }
 
 // memoryMetrics returns the metrics of statm, status and smaps_rollup, in KiB.
-func (h *host) memoryMetrics() []row {
+func (h *host) memoryMetrics() []processRow {
 	// Kernel threads have none of these fields; their values are 0.
-	vm := func(field int) pmda.FetchFunc {
-		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.SetUint(r.nums[field]) })
+	vm := func(field int) value {
+		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) { v.SetUint(r.num(field)) })
 	}
 	const m, sm = formatStatm, formatSmaps
-	return []row{
+	return []processRow{
 		{9, 0, "memory.size", u32, instant, kbyte, pages(m, 0)},
 		{9, 1, "memory.rss", u32, instant, kbyte, pages(m, 1)},
 		{9, 2, "memory.share", u32, instant, kbyte, pages(m, 2)},
@@ -152,12 +152,12 @@ func (h *host) memoryMetrics() []row {
 		{24, 34, "memory.vmpin", u32, instant, kbyte, vm(statusVmPin)},
 		{24, 35, "memory.vmhwm", u32, instant, kbyte, vm(statusVmHWM)},
 		{24, 36, "memory.vmpte", u32, instant, kbyte, vm(statusVmPTE)},
-		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
-			v.SetUint(r.nums[statusVmRSS] + r.nums[statusVmSwap])
+		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) {
+			v.SetUint(r.num(statusVmRSS) + r.num(statusVmSwap))
 		})},
-		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
-			n := r.nums[statusVmRSS] + r.nums[statusVmSwap]
-			v.SetUint(n - min(n, r.nums[statusVmLib]))
+		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) {
+			n := r.num(statusVmRSS) + r.num(statusVmSwap)
+			v.SetUint(n - min(n, r.num(statusVmLib)))
 		})},
 
 		{33, 0, "smaps.rss", u64, instant, kbyte, unsigned(sm, 0)},
@@ -184,18 +184,18 @@ func (h *host) memoryMetrics() []row {
 	}
 }
 
-// scaled returns the FetchFunc of a field that is multiplied by mul and divided by
+// scaled returns the value of a field that is multiplied by mul and divided by
 // div.
-func scaled(i, field int, by func(t *tree) (mul, div uint64)) pmda.FetchFunc {
-	return withRecord(i, func(v *pmda.Value, p *process, r *record) {
+func scaled(i, field int, by func(t *tree) (mul, div uint64)) value {
+	return withRecord(i, func(v *pmda.Value, p *process, r record) {
 		if r.has(field) {
 			mul, div := by(p.tree)
-			v.SetUint(r.nums[field] * mul / div)
+			v.SetUint(r.num(field) * mul / div)
 		}
 	})
 }
 
-// pages returns the FetchFunc, in KiB, of a field that is a number of pages.
-func pages(i, field int) pmda.FetchFunc {
+// pages returns the value, in KiB, of a field that is a number of pages.
+func pages(i, field int) value {
 	return scaled(i, field, func(t *tree) (uint64, uint64) { return t.pageSize, 1024 })
 }

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
@@ -58,19 +59,36 @@ var statusLines = map[string]statusLine{
 	"NStgid":            {statusNStgid, 'L'}, "NSpid": {statusNSpid, 'L'}, "NSpgid": {statusNSpgid, 'L'}, "NSsid": {statusNSsid, 'L'},
 }
 
-func parseStatus(r *record, b []byte) {
+// statusByLetter has statusLines by the first letter of their names. A map took a twentieth of a
+// fetch of eight metrics of 3,000 processes: half of the lines are not in it.
+var statusByLetter = func() (lines [256][]namedLine) {
+	for name, l := range statusLines {
+		lines[name[0]] = append(lines[name[0]], namedLine{name, l})
+	}
+	return lines
+}()
+
+type namedLine struct {
+	name string
+	statusLine
+}
+
+func parseStatus(r record, b []byte) {
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
-		i := bytes.IndexByte(line, ':')
+		if len(line) == 0 {
+			continue
+		}
+		lines := statusByLetter[line[0]]
+		i := slices.IndexFunc(lines, func(l namedLine) bool {
+			return len(line) > len(l.name) && line[len(l.name)] == ':' && string(line[:len(l.name)]) == l.name
+		})
 		if i < 0 {
 			continue
 		}
-		l, ok := statusLines[string(line[:i])]
-		if !ok {
-			continue
-		}
-		rest := line[i+1:]
+		l := lines[i]
+		rest := line[len(l.name)+1:]
 		switch l.kind {
 		case 'T':
 			r.setText(l.field, bytes.TrimSpace(rest))

@@ -11,6 +11,40 @@ type row metrics.Row
 
 func table(common pmda.Metric, rows []row) []pmda.Metric { return metrics.Table(common, rows) }
 
+// A processRow is a metric of processes.
+type processRow struct {
+	Cluster, Item int
+	Name          string
+	Type          pdu.MetricType
+	Sem           pdu.Sem
+	Units         pdu.Units
+	value
+}
+
+// A value says where the values of a metric of processes come from.
+type value struct {
+	format int // noFormat for none
+	fetch  pmda.FetchFunc
+}
+
+const noFormat = -1
+
+// processTable is table for rows of processes, with the names below prefix and the clusters that
+// clusters maps theirs to.
+func (h *host) processTable(common pmda.Metric, prefix string, clusters map[int]int, rows []processRow) []pmda.Metric {
+	plain := make([]row, len(rows))
+	for i, r := range rows {
+		if c, ok := clusters[r.Cluster]; ok {
+			r.Cluster = c
+		}
+		plain[i] = row{r.Cluster, r.Item, prefix + r.Name, r.Type, r.Sem, r.Units, r.fetch}
+		if r.format != noFormat {
+			common.InDom.Insts.(*processIndom).formats[pdu.NewPMID(h.domain, r.Cluster, r.Item)] = 1 << r.format
+		}
+	}
+	return table(common, plain)
+}
+
 // Short names for the tables.
 const (
 	i32, u32, i64, u64         = pdu.Metric32, pdu.MetricU32, pdu.Metric64, pdu.MetricU64

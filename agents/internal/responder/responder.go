@@ -102,6 +102,7 @@ func (r *Responder) replyFetch(ctx context.Context, req Request, dst []byte) ([]
 	defer func() {
 		if r.w.Cap() > 64<<10 { // too large to keep
 			r.w = pdu.ResultWriter{}
+			releaseLater()
 		}
 	}()
 	r.w.Reset(dst, 0)

@@ -99,7 +99,14 @@ func (r *Reader) FD() (fd int, err error) { return r.openPath(0) }
 // Text returns the content of the file, up to max bytes. It is valid until the
 // next call. If a read fails, Text returns what was read before, if anything, and
 // no error.
-func (r *Reader) Text(max int) ([]byte, error) {
+func (r *Reader) Text(max int) ([]byte, error) { return r.text(max, false) }
+
+// Whole is Text for a file that the kernel gives in one piece, such as /proc/PID/stat: a read
+// that does not fill the buffer is the last. Files with a record for each of many, such as
+// /proc/mounts, are given in pieces of a page.
+func (r *Reader) Whole(max int) ([]byte, error) { return r.text(max, true) }
+
+func (r *Reader) text(max int, whole bool) ([]byte, error) {
 	fd, err := r.openPath(0)
 	if err != nil {
 		return nil, err
@@ -120,6 +127,9 @@ func (r *Reader) Text(max int) ([]byte, error) {
 			return r.buf[:n], nil
 		}
 		n += m
+		if whole && n < len(r.buf) {
+			break
+		}
 	}
 	return r.buf[:n], nil
 }
