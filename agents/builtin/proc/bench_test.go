@@ -66,21 +66,65 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// A fetch for some processes does not read files of other processes.
+// A fetch reads the files of the requested processes and metrics only. For a few processes it does
+// not read the directory.
 func TestReadsOnlyRequestedFiles(t *testing.T) {
-	r := newHarness(t, Options{Root: manyTree(t, 100)})
-	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}
-	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
-	var w pdu.ResultWriter
-	w.Reset(nil, 0)
-	files := r.opened(func() {
-		if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
-			t.Error(err)
-		}
-	})
-	if want := []string{"/proc", "/proc/1007/stat"}; !slices.Equal(files, want) {
-		t.Errorf("%q were read, want %q", files, want)
+	root := manyTree(t, 100)
+	pmdatest.WriteFile(t, root, "one/status", "Name:\tworker\nTgid:\t1007\n") // so the others are its threads
+	pmdatest.WriteFile(t, root, "one/statm", "1 2 3\n")
+	for _, tt := range []struct {
+		name    string
+		metrics []string
+		insts   []int32
+		want    []string
+		values  int
+	}{
+		{"one", []string{"proc.psinfo.utime", "proc.memory.rss"}, []int32{1007},
+			[]string{"/proc/1007/status", "/proc/1007/stat", "/proc/1007/statm"}, 2},
+		{"a thread", []string{"proc.psinfo.utime"}, []int32{1008}, []string{"/proc/1008/status", "/proc/1008/stat"}, 0},
+		{"one and no process", []string{"proc.psinfo.utime"}, []int32{1007, 7, 1007, 0, -1}, nil, 1},
+		{"the number", []string{"proc.nprocs"}, nil, []string{"/proc"}, 1},
+		{"the number and one", []string{"proc.nprocs", "proc.psinfo.utime", "proc.runq.sleeping"}, []int32{1007}, nil, 3},
+		{"some of many", []string{"proc.psinfo.utime"}, many(1000, 1050), nil, 50},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newHarness(t, Options{Root: root})
+			req := &agents.FetchRequest{Profile: &pdu.Profile{}}
+			for _, name := range tt.metrics {
+				req.PMIDs = append(req.PMIDs, r.ID(name))
+			}
+			req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: tt.insts}}
+			var w pdu.ResultWriter
+			w.Reset(nil, 0)
+			files := r.opened(func() {
+				if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
+					t.Error(err)
+				}
+			})
+			if n := min(len(files), len(tt.want)); !slices.Equal(files[:n], tt.want) || len(tt.want) > 0 && len(files) > n {
+				t.Errorf("%q were read, want %q", files, tt.want)
+			}
+			b, err := w.Finish()
+			var result pdu.Result
+			if err == nil {
+				_, err = pdu.ParseInto(b, &result)
+			}
+			values := 0
+			for _, s := range result.Sets {
+				values += len(s.Values)
+			}
+			if err != nil || values != tt.values {
+				t.Errorf("%d values, want %d, %v", values, tt.values, err)
+			}
+		})
 	}
+}
+
+func many(from, to int32) (ids []int32) {
+	for ; from < to; from++ {
+		ids = append(ids, from)
+	}
+	return ids
 }
 
 // The name of one instance costs the files of one process: clients such as pminfo ask for

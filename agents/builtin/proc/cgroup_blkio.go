@@ -226,7 +226,7 @@ func (b *blkIO) metrics() []pmda.Metric {
 	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.v2Devices, Source: b.v2PerDevice, Labels: block, InstLabels: labelDevice}
 	ofAll := func(f func(s *blkStats) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.SetUint(f((*v.Data().(**group)).stats.(*blkStats)))
+			v.SetUint(f(v.Data().(*group).stats.(*blkStats)))
 			return nil
 		}
 	}

@@ -38,11 +38,11 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 //
 // C differs: it compares the beginning of the path, and the beginning of its last
 // element.
-func (h *host) inContainer(group []byte) bool {
+func (h *host) inContainer(group string) bool {
 	if h.cgroup == "" {
 		return true
 	}
-	return strings.Contains(string(group)+"/", "/"+h.cgroup+"/")
+	return strings.Contains(group+"/", "/"+h.cgroup+"/")
 }
 
 // containerDir returns the directory of the container's control group, "" if there

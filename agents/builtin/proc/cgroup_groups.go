@@ -17,21 +17,26 @@ type groups struct {
 	requiredFile string   // file that a group of version 2 has if the controller is enabled in it
 	files        []format // of each group
 	sheets       []sheet  // of each of files
-	instances    instances[*group]
-	known        map[string]*group // by directory
-	list         []*group          // those that exist
-	queue        []*group          // of findGroups
+	instances    instances[group]
+	list         []*group // those that exist
 	source       *pmda.Source
 	indom        *pmda.InDom
 }
 
+// A group is a directory, as a group of one controller.
 type group struct {
+	*groupDir
+	row   int // in sheets and list
+	stats any // of the metrics that use it, see blkIO
+}
+
+// A groupDir is a directory of a hierarchy.
+type groupDir struct {
 	dir       string // below host.Root
 	name      string
+	below     string // the path below the mount point
 	container string
-	lastSeen  uint64
-	row       int // in sheets and list
-	stats     any // of the metrics that use it, see blkIO
+	lastSeen  uint64 // number of the last request that found it
 }
 
 // maxGroups is the largest number of control groups that are read.
@@ -40,7 +45,6 @@ const maxGroups = 1 << 16
 func newGroups(m *mounts, serial int, controller, requiredFile string, device any, files ...format) *groups {
 	g := &groups{
 		mounts: m, controller: controller, requiredFile: requiredFile, files: files, sheets: make([]sheet, len(files)),
-		known: make(map[string]*group),
 	}
 	g.source = &pmda.Source{Read: g.read}
 	g.indom = &pmda.InDom{Serial: serial, Insts: &g.instances, Source: g.source, InstLabels: labelGroup}
@@ -55,6 +59,9 @@ func labelGroup(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, er
 }
 
 // read lists the groups that exist.
+//
+// C differs: if there are hierarchies of both versions, it drops the groups of
+// version 1, and knows only memory of version 2.
 func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.ReadSource(ctx, g.mounts.source); err != nil {
 		return err
@@ -62,78 +69,100 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	g.instances.beginScan()
 	g.list = g.list[:0]
 	for _, m := range cgroups.Of(g.controller, g.mounts.list) {
-		if err := g.findGroups(m); err != nil {
+		dirs, err := g.walk(m)
+		if err != nil {
 			return err
+		}
+		for _, d := range dirs {
+			if err := g.checkpoint(); err != nil {
+				return err
+			}
+			if !g.inContainer(d.below) || m.Version == 2 && g.requiredFile != anyGroup && !g.Path(d.dir).Str("/").Str(g.requiredFile).Exists() {
+				continue
+			}
+			if c, first := g.instances.add(d.name); first { // no other mount has a group of this name
+				c.groupDir, c.row = d, len(g.list)
+				g.list = append(g.list, c)
+			}
 		}
 	}
 	g.instances.endScan()
-	if len(g.list) < len(g.known) {
-		for dir, c := range g.known {
-			if c.lastSeen != g.request {
-				delete(g.known, dir)
-			}
-		}
-	}
 	return nil
 }
 
-// findGroups walks the directories of a hierarchy.
-//
-// C differs: if there are hierarchies of both versions, it drops the groups of
-// version 1, and knows only memory of version 2.
-func (g *groups) findGroups(m cgroups.Mount) error {
-	g.queue = append(g.queue[:0], g.groupOf([]byte(m.Path), len(m.Path)))
+// A hierarchy has the directories of a mount.
+type hierarchy struct {
+	request uint64 // number of the request that has walked it
+	known   map[string]*groupDir
+	list    []*groupDir
+}
+
+// walk returns the directories of a hierarchy. It walks them once in a request, for all
+// controllers.
+func (m *mounts) walk(at cgroups.Mount) ([]*groupDir, error) {
+	h := m.hierarchies[at.Path]
+	if h == nil {
+		h = &hierarchy{known: make(map[string]*groupDir)}
+		m.hierarchies[at.Path] = h
+	}
+	if h.request == m.request {
+		return h.list, nil
+	}
+	queue := append(h.list[:0], h.dir([]byte(at.Path), len(at.Path)))
+	n := 0 // of queue, that exist
 	var path []byte
-	for i := 0; i < len(g.queue) && len(g.list) < maxGroups; i++ {
-		if err := g.checkpoint(); err != nil {
-			return err
+	for i := 0; i < len(queue) && n < maxGroups; i++ {
+		if err := m.checkpoint(); err != nil {
+			return nil, err
 		}
-		c := g.queue[i]
-		err := g.Path(c.dir).List(func(name []byte, typ byte) {
-			if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
-				return
-			}
-			path = append(append(append(path[:0], c.dir...), '/'), name...)
-			if !cgroups.IsMountPoint(path, g.mounts.list) {
-				g.queue = append(g.queue, g.groupOf(path, len(m.Path)))
-			}
-		})
-		if err != nil { // not a directory, or removed meanwhile
-			continue
+		d := queue[i]
+		var err error
+		if i == 0 || !m.Path(d.dir).IsLeaf() {
+			err = m.Path(d.dir).List(func(name []byte, typ byte) {
+				if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
+					return
+				}
+				path = append(append(append(path[:0], d.dir...), '/'), name...)
+				if !cgroups.IsMountPoint(path, m.list) {
+					queue = append(queue, h.dir(path, len(at.Path)))
+				}
+			})
 		}
-		c.lastSeen = g.request
-		if !g.inContainer([]byte(c.dir[len(m.Path):])) {
-			continue
-		}
-		if m.Version == 2 && g.requiredFile != anyGroup && !g.Path(c.dir).Str("/").Str(g.requiredFile).Exists() {
-			continue
-		}
-		if data, first := g.instances.add(c.name); first { // no other mount has a group of this name
-			*data, c.row = c, len(g.list)
-			g.list = append(g.list, c)
+		if err == nil { // otherwise not a directory, or removed meanwhile
+			d.lastSeen = m.request
+			queue[n] = d
+			n++
 		}
 	}
-	return nil
+	clear(queue[n:])
+	h.request, h.list = m.request, queue[:n]
+	if n < len(h.known) {
+		for dir, d := range h.known {
+			if d.lastSeen != m.request {
+				delete(h.known, dir)
+			}
+		}
+	}
+	return h.list, nil
 }
 
 // anyGroup as requiredFile selects all groups of version 2.
 const anyGroup = "."
 
-// groupOf returns the group of a directory. mount is the length of the path of its
-// hierarchy's mount point.
-func (g *groups) groupOf(dir []byte, mount int) *group {
-	c := g.known[string(dir)]
-	if c == nil {
-		c = &group{dir: string(dir), name: "/"}
-		if len(dir) > mount {
-			c.name = unescapeUnit(dir[mount:])
+// dir returns a directory. mount is the length of the path of the mount point.
+func (h *hierarchy) dir(dir []byte, mount int) *groupDir {
+	d := h.known[string(dir)]
+	if d == nil {
+		d = &groupDir{dir: string(dir), name: "/", below: string(dir[mount:])}
+		if d.below != "" {
+			d.name = unescapeUnit(dir[mount:])
 		}
-		if id, engine := cgroups.ContainerAt(c.dir[mount:]); engine != cgroups.LXC {
-			c.container = id
+		if id, engine := cgroups.ContainerAt(d.below); engine != cgroups.LXC {
+			d.container = id
 		}
-		g.known[c.dir] = c
+		h.known[d.dir] = d
 	}
-	return c
+	return d
 }
 
 // unescapeUnit undoes \xHH in names of systemd (systemd.unit(5)).
@@ -182,7 +211,7 @@ func (g *groups) record(c *group, i int) record {
 // withField returns a FetchFunc that calls f if the file has the field.
 func (g *groups) withField(i, field int, f func(v *pmda.Value, r record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		if r := g.record(*v.Data().(**group), i); r.has(field) {
+		if r := g.record(v.Data().(*group), i); r.has(field) {
 			f(v, r)
 		}
 		return nil
@@ -197,7 +226,7 @@ func (g *groups) unsigned(i, field int) pmda.FetchFunc {
 // group does not belong to one.
 func (g *groups) containerName() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		v.SetString((*v.Data().(**group)).container)
+		v.SetString(v.Data().(*group).container)
 		return nil
 	}
 }

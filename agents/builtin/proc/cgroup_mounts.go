@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -16,6 +17,7 @@ type mounts struct {
 	controllers instances[controller]
 	points      instances[string] // with the value of cgroup.mounts.subsys
 	list        []cgroups.Mount
+	hierarchies map[string]*hierarchy // by mount point
 
 	subsys, source *pmda.Source
 }
@@ -23,7 +25,7 @@ type mounts struct {
 type controller struct{ hierarchy, groups, enabled uint64 }
 
 func newMounts(h *host) *mounts {
-	m := &mounts{host: h}
+	m := &mounts{host: h, hierarchies: make(map[string]*hierarchy)}
 	m.subsys = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		b, _ := h.Path("/proc/cgroups").Text(maxFile)
 		m.parseControllers(b)
@@ -83,6 +85,7 @@ func (m *mounts) parseMounts(b []byte) {
 			m.list = append(m.list, c)
 		}
 	}
+	maps.DeleteFunc(m.hierarchies, func(path string, _ *hierarchy) bool { return !cgroups.IsMountPoint(path, m.list) })
 }
 
 // controllersOf returns the controllers of a hierarchy, "?" if it has none.

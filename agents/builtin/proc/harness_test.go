@@ -58,12 +58,14 @@ func (r *harness) setAttrs(values map[pdu.AttrCode]string) {
 }
 
 // opened returns the files, below the root, that the agent opens while f runs.
-func (r *harness) opened(f func()) (files []string) {
-	r.host.Open = func(path string, flags int) (int, error) {
-		files = append(files, strings.TrimPrefix(path, r.host.Root))
+func (r *harness) opened(f func()) (files []string) { return r.host.opened(f) }
+
+func (t *tree) opened(f func()) (files []string) {
+	t.Open = func(path string, flags int) (int, error) {
+		files = append(files, strings.TrimPrefix(path, t.Root))
 		return syscall.Open(path, flags|syscall.O_CLOEXEC, 0)
 	}
-	defer func() { r.host.Open = nil }()
+	defer func() { t.Open = nil }()
 	f()
 	return files
 }

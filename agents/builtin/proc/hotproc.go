@@ -113,8 +113,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	}
 	s.indom.threads, _ = s.listSettings(r.Client())
 	hot := s.hot.Load()
-	s.indom.pids = append(s.indom.pids[:0], hot.pids...)
-	if err := s.indom.updateList(r); err != nil {
+	if err := s.indom.updateList(r, hot.pids); err != nil {
 		return err
 	}
 	s.indom.list = slices.DeleteFunc(s.indom.list, func(p *process) bool {
@@ -137,7 +136,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	}
 	err := s.indom.addThreads()
 	if err == nil {
-		err = s.indom.updateList(r)
+		err = s.indom.updateList(r, s.indom.sortedPIDs())
 	}
 	return err
 }

@@ -17,9 +17,21 @@ import (
 //
 // C differs: patterns are those of Emacs.
 type predicate struct {
-	text string // the value of hotproc.control.config
-	eval func(v *vars) bool
+	text    string // the value of hotproc.control.config
+	eval    func(v *vars) bool
+	formats uint32 // a bit for each format that the variables need
 }
+
+// varFormats are the files of the variables that are not in stat.
+var varFormats = map[string]uint32{
+	"uid": 1 << formatStatus, "gid": 1 << formatStatus, "uname": 1 << formatStatus, "gname": 1 << formatStatus,
+	"ctxswitch": 1 << formatStatus, "iodemand": 1 << formatIO, "schedwait": 1 << formatSchedstat, "psargs": needsArgs,
+}
+
+const (
+	needsArgs  = 1 << numFormats
+	hotFormats = 1<<formatStat | 1<<formatStatus | 1<<formatIO | 1<<formatSchedstat // of all metrics in hotproc.predicate
+)
 
 // vars are the variables of a predicate, for one process.
 type vars struct {
@@ -43,6 +55,14 @@ const (
 	varIO
 	varIOWait
 	varSchedWait
+)
+
+// Indexes into vars.texts.
+const (
+	textUname = iota
+	textGname
+	textFname
+	textPsargs
 )
 
 const (
@@ -81,14 +101,16 @@ func parsePredicate(text string) (p *predicate, err error) {
 	if l.err == nil && len(l.words) > 0 {
 		l.fail(l.words[0])
 	}
+	p.formats = l.formats | 1<<formatStat
 	return p, l.err
 }
 
 // A parser holds the words that have not been parsed yet.
 type parser struct {
-	words  []string
-	nested int
-	err    error // the first one
+	words   []string
+	nested  int
+	formats uint32 // of the variables so far
+	err     error  // the first one
 }
 
 func (l *parser) fail(word string) {
@@ -119,7 +141,7 @@ func (l *parser) parseOr() *predicate {
 	a := l.parseAnd()
 	for l.accept("||") {
 		x, y := a, l.parseAnd()
-		a = &predicate{"(" + x.text + " || " + y.text + ")", func(v *vars) bool { return x.eval(v) || y.eval(v) }}
+		a = &predicate{text: "(" + x.text + " || " + y.text + ")", eval: func(v *vars) bool { return x.eval(v) || y.eval(v) }}
 	}
 	return a
 }
@@ -128,7 +150,7 @@ func (l *parser) parseAnd() *predicate {
 	a := l.parseNot()
 	for l.accept("&&") {
 		x, y := a, l.parseNot()
-		a = &predicate{"(" + x.text + " && " + y.text + ")", func(v *vars) bool { return x.eval(v) && y.eval(v) }}
+		a = &predicate{text: "(" + x.text + " && " + y.text + ")", eval: func(v *vars) bool { return x.eval(v) && y.eval(v) }}
 	}
 	return a
 }
@@ -141,7 +163,7 @@ func (l *parser) parseNot() *predicate {
 	switch {
 	case l.accept("!"):
 		x := l.parseNot()
-		return &predicate{"(! " + x.text + ")", func(v *vars) bool { return !x.eval(v) }}
+		return &predicate{text: "(! " + x.text + ")", eval: func(v *vars) bool { return !x.eval(v) }}
 	case l.accept("("):
 		x := l.parseOr()
 		if !l.accept(")") {
@@ -149,9 +171,9 @@ func (l *parser) parseNot() *predicate {
 		}
 		return x
 	case l.accept("true"):
-		return &predicate{"(true)", func(*vars) bool { return true }}
+		return &predicate{text: "(true)", eval: func(*vars) bool { return true }}
 	case l.accept("false"):
-		return &predicate{"(false)", func(*vars) bool { return false }}
+		return &predicate{text: "(false)", eval: func(*vars) bool { return false }}
 	}
 	return l.parseComparison()
 }
@@ -159,8 +181,9 @@ func (l *parser) parseNot() *predicate {
 // parseComparison parses a comparison of two numbers, of two texts, or of a text
 // with a pattern.
 func (l *parser) parseComparison() *predicate {
-	nothing := &predicate{"", func(*vars) bool { return false }}
+	nothing := &predicate{text: "", eval: func(*vars) bool { return false }}
 	left, op, right := l.next(), l.next(), l.next()
+	l.formats |= varFormats[left] | varFormats[right]
 	show := func(l, r string) string { return "(" + l + " " + op + " " + r + ")" }
 	if a, aText, ok := numberOperand(left); ok {
 		b, bText, ok := numberOperand(right)
@@ -170,7 +193,7 @@ func (l *parser) parseComparison() *predicate {
 			"==": func(a, b float64) bool { return a == b }, "!=": func(a, b float64) bool { return a != b },
 		}[op]
 		if ok && compare != nil {
-			return &predicate{show(aText, bText), func(v *vars) bool { return compare(a(v), b(v)) }}
+			return &predicate{text: show(aText, bText), eval: func(v *vars) bool { return compare(a(v), b(v)) }}
 		}
 	} else if a, ok := textOperand(left); ok {
 		if op == "~" || op == "!~" {
@@ -181,10 +204,10 @@ func (l *parser) parseComparison() *predicate {
 					l.fail(right)
 					return nothing
 				}
-				return &predicate{show(left, `"`+pattern+`"`), func(v *vars) bool { return re.MatchString(a(v)) == (op == "~") }}
+				return &predicate{text: show(left, `"`+pattern+`"`), eval: func(v *vars) bool { return re.MatchString(a(v)) == (op == "~") }}
 			}
 		} else if b, ok := textOperand(right); ok && (op == "==" || op == "!=") {
-			return &predicate{show(left, right), func(v *vars) bool { return (a(v) == b(v)) == (op == "==") }}
+			return &predicate{text: show(left, right), eval: func(v *vars) bool { return (a(v) == b(v)) == (op == "==") }}
 		}
 	}
 	l.fail(strings.TrimSpace(left + " " + op + " " + right))

@@ -22,6 +22,7 @@ type sampler struct {
 
 // A sample is the counters of a process.
 type sample struct {
+	formats                uint32 // that it has the counters of
 	start, switches, bytes uint64
 	cpu, iowait, schedwait float64 // in seconds
 }
@@ -53,55 +54,36 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.names.refresh()
 	defer s.indom.release()
 	v := &hotSet{}
-	if s.indom.findAll() != nil || s.indom.updateList(nil) != nil {
+	if s.indom.findAll() != nil || s.indom.updateList(nil, s.indom.sortedPIDs()) != nil {
 		return v
 	}
 	dt := now.Sub(s.lastScan).Seconds()
 	first := s.lastScan.IsZero() || dt <= 0
 	after := make(map[int32]sample, len(s.indom.list))
 	var hot, cold float64
+	s.indom.wanted = p.formats
 	for _, proc := range s.indom.list {
-		stat, status := proc.record(formatStat), proc.record(formatStatus)
-		if !stat.ok() || !status.ok() {
-			continue
-		}
-		io, sched := proc.record(formatIO), proc.record(formatSchedstat)
-		now := sample{
-			start:    stat.num(statStart),
-			switches: status.num(statusVoluntary) + status.num(statusInvoluntary),
-			bytes:    io.num(4) + io.num(5),
-			cpu:      float64(stat.num(statUtime)+stat.num(statStime)) / float64(s.tree.hertz),
-			iowait:   float64(stat.num(statBlkio)) / float64(s.tree.hertz),
-		}
-		now.schedwait = float64(sched.num(1)) / 1e9
-		after[proc.id] = now
-		var x vars
-		x.nums[varUID], x.nums[varGID] = float64(status.num(statusUID)), float64(status.num(statusGID))
-		x.nums[varVirtual] = float64(stat.num(statVsize) / 1024)
-		x.nums[varResident] = float64(stat.num(statRSS) * s.tree.pageSize / 1024)
 		before, seen := s.before[proc.id]
-		cpuBurn := 0.0
-		if seen && !first && before.start == now.start {
-			rate := func(from, to float64) float64 { return max(to-from, 0) / dt }
-			cpuBurn = rate(before.cpu, now.cpu)
-			x.nums[varCPU] = cpuBurn
-			x.nums[varSwitches] = rate(float64(before.switches), float64(now.switches))
-			x.nums[varIO] = rate(float64(before.bytes), float64(now.bytes)) / 1024 // C differs: it compares bytes
-			x.nums[varIOWait] = rate(before.iowait, now.iowait)
-			x.nums[varSchedWait] = rate(before.schedwait, now.schedwait)
+		if !seen || first {
+			before = sample{}
 		}
-		x.texts = [...]string{
-			s.tree.names.user(uint32(status.num(statusUID))), s.tree.names.group(uint32(status.num(statusGID))),
-			string(stat.string(statComm)), proc.args(),
-		}
-		if !p.eval(&x) {
-			cold += cpuBurn
+		now, x, ok := s.measure(proc, before, dt, p.formats)
+		if !ok {
 			continue
 		}
-		hot += cpuBurn
-		x.texts = [len(textVars)]string{}
-		v.pids = append(v.pids, proc.id)
-		v.vars = append(v.vars, x)
+		cpuBurn := x.nums[varCPU]
+		if p.eval(&x) {
+			if now, x, ok = s.measure(proc, before, dt, hotFormats); !ok {
+				continue
+			}
+			x.texts = [len(textVars)]string{}
+			hot += cpuBurn
+			v.pids = append(v.pids, proc.id)
+			v.vars = append(v.vars, x)
+		} else {
+			cold += cpuBurn
+		}
+		after[proc.id] = now
 	}
 	idle, cpus := s.cpus()
 	if !first {
@@ -111,6 +93,53 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	v.samples = after
 	s.before, s.lastScan, s.idle = after, now, idle
 	return v
+}
+
+// measure returns the counters and the variables of a process that need formats. Rates are since
+// before, and 0 for what that sample does not have. ok is false if there is no such process.
+func (s *sampler) measure(proc *process, before sample, dt float64, formats uint32) (now sample, x vars, ok bool) {
+	stat := proc.record(formatStat)
+	if !stat.ok() {
+		return now, x, false
+	}
+	rate := func(i int, from, to float64) float64 {
+		if before.formats>>i&1 == 0 || before.start != now.start {
+			return 0
+		}
+		return max(to-from, 0) / dt
+	}
+	now.formats, now.start = formats, stat.num(statStart)
+	now.cpu = float64(stat.num(statUtime)+stat.num(statStime)) / float64(s.tree.hertz)
+	now.iowait = float64(stat.num(statBlkio)) / float64(s.tree.hertz)
+	x.texts[textFname] = string(stat.string(statComm))
+	x.nums[varVirtual] = float64(stat.num(statVsize) / 1024)
+	x.nums[varResident] = float64(stat.num(statRSS) * s.tree.pageSize / 1024)
+	x.nums[varCPU] = rate(formatStat, before.cpu, now.cpu)
+	x.nums[varIOWait] = rate(formatStat, before.iowait, now.iowait)
+	if formats>>formatStatus&1 != 0 {
+		status := proc.record(formatStatus)
+		if !status.ok() {
+			return now, x, false
+		}
+		uid, gid := status.num(statusUID), status.num(statusGID)
+		x.texts[textUname], x.texts[textGname] = s.tree.names.user(uint32(uid)), s.tree.names.group(uint32(gid))
+		x.nums[varUID], x.nums[varGID] = float64(uid), float64(gid)
+		now.switches = status.num(statusVoluntary) + status.num(statusInvoluntary)
+		x.nums[varSwitches] = rate(formatStatus, float64(before.switches), float64(now.switches))
+	}
+	if formats>>formatIO&1 != 0 {
+		io := proc.record(formatIO)
+		now.bytes = io.num(4) + io.num(5)
+		x.nums[varIO] = rate(formatIO, float64(before.bytes), float64(now.bytes)) / 1024 // C differs: it compares bytes
+	}
+	if formats>>formatSchedstat&1 != 0 {
+		now.schedwait = float64(proc.record(formatSchedstat).num(1)) / 1e9
+		x.nums[varSchedWait] = rate(formatSchedstat, before.schedwait, now.schedwait)
+	}
+	if formats&needsArgs != 0 {
+		x.texts[textPsargs] = proc.args()
+	}
+	return now, x, true
 }
 
 // cpus reads the idle time of all CPUs, in seconds, and their number.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,4 +208,39 @@ func TestHotprocNumberUsedAgain(t *testing.T) {
 	check("5=busy 6=cat", "[{5 000005 busy} {6 000006 cat}]")
 	set(5, 8, 100, "other")
 	check("6=cat", "[{6 000006 cat}]")
+}
+
+// A scan reads the files that the predicate needs, and all for hot processes.
+func TestPredicateReadsItsFiles(t *testing.T) {
+	root := manyTree(t, 1)
+	for _, file := range []string{"io", "schedstat"} {
+		pmdatest.WriteFile(t, root, "one/"+file, "1 2 3\n")
+	}
+	pmdatest.WriteFile(t, root, "one/status", "Name:\tworker\nUid:\t7\t7\t7\t7\n")
+	for text, want := range map[string]string{
+		"cpuburn > 5":                         "stat",
+		`fname == "x" || residentsize > 9999`: "stat",
+		"uid == 1 || ctxswitch > 5":           "stat status",
+		"iodemand > 5 && cpuburn > 5":         "stat io",
+		"schedwait > 5":                       "stat schedstat",
+		"psargs ~ /x/":                        "stat cmdline",
+		"cpuburn == 0":                        "stat status io schedstat",
+	} {
+		t.Run(text, func(t *testing.T) {
+			p, err := parsePredicate(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newSampler(newHost(3, Options{Root: root}))
+			var got []string
+			for _, file := range s.tree.opened(func() { s.scan(p, time.Now()) }) {
+				if name, ok := strings.CutPrefix(file, "/proc/1000/"); ok {
+					got = append(got, name)
+				}
+			}
+			if got, want := slices.Sorted(slices.Values(got)), slices.Sorted(strings.FieldsSeq(want)); !slices.Equal(got, want) {
+				t.Errorf("%q were read, want %q", got, want)
+			}
+		})
+	}
 }

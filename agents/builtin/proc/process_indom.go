@@ -23,13 +23,14 @@ type processIndom struct {
 	processes map[int32]*process
 	list      []*process           // by process id
 	scan      uint64               // number of the present list
+	all       int                  // length of the last list of all processes
 	rows      int                  // of sheets: the length of the list, with those that were removed from it
 	sheets    *sheets              // nil between requests
 	idle      weak.Pointer[sheets] // the last sheets, which the garbage collector may free between requests
 	wanted    uint32               // a bit for each format that this fetch needs
 
 	formats map[pdu.PMID]uint32 // the bits of metrics
-	pids    []int32             // input of updateList
+	pids    []int32             // of all processes, see sortedPIDs
 	named   bool                // this request needs names
 }
 
@@ -179,29 +180,20 @@ func (s *processIndom) process(pid int32) *process {
 	return p
 }
 
-// updateList makes the list of the processes in pids, for a request; nil is a scan of the
-// sampler. After an error some are missing.
-func (s *processIndom) updateList(r *pmda.Request) error {
-	s.named = r != nil && r.Profile == nil // not in a fetch
+// sortedPIDs returns pids in ascending order, and each once.
+func (s *processIndom) sortedPIDs() []int32 {
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
-	if s.sheets == nil {
-		if s.sheets = s.idle.Value(); s.sheets == nil {
-			s.sheets = new(sheets)
-			s.idle = weak.Make(s.sheets)
-		}
+	return s.pids
+}
+
+// updateList makes the list of processes, for a request; nil is a scan of the sampler. pids are in
+// ascending order. After an error some are missing.
+func (s *processIndom) updateList(r *pmda.Request, pids []int32) error {
+	s.named = r != nil && r.Profile == nil // not in a fetch
+	if err := s.updateNamed(pids); err != nil {
+		return err
 	}
-	s.scan++
-	s.list = s.list[:0]
-	for _, pid := range s.pids {
-		if err := s.tree.checkpoint(); err != nil {
-			return err
-		}
-		p := s.process(pid)
-		p.lastSeen, p.row = s.scan, len(s.list)
-		s.list = append(s.list, p)
-	}
-	s.rows = len(s.list)
 	if len(s.list) < len(s.processes) {
 		for pid, p := range s.processes {
 			if p.lastSeen != s.scan {
@@ -210,8 +202,38 @@ func (s *processIndom) updateList(r *pmda.Request) error {
 		}
 		clear(s.list[len(s.list):cap(s.list)])
 	}
+	s.all = len(s.list)
 	return nil
 }
+
+// updateNamed makes the list of some processes, and keeps the others.
+func (s *processIndom) updateNamed(pids []int32) error {
+	if s.sheets == nil {
+		if s.sheets = s.idle.Value(); s.sheets == nil {
+			s.sheets = new(sheets)
+			s.idle = weak.Make(s.sheets)
+		}
+	}
+	s.scan++
+	s.list = s.list[:0]
+	for _, pid := range pids {
+		if err := s.tree.checkpoint(); err != nil {
+			return err
+		}
+		p := s.process(pid)
+		if p.lastSeen == s.scan {
+			continue
+		}
+		p.lastSeen, p.row = s.scan, len(s.list)
+		s.list = append(s.list, p)
+	}
+	s.rows = len(s.list)
+	return nil
+}
+
+// tooMany reports whether many more processes are kept than there were: of those that are not in
+// a list, some have ended.
+func (s *processIndom) tooMany() bool { return len(s.processes) > s.all+1000 }
 
 func (s *processIndom) pmdaInDom(serial int, source *pmda.Source) *pmda.InDom {
 	return &pmda.InDom{

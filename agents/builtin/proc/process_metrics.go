@@ -12,17 +12,63 @@ import (
 type processes struct {
 	*host
 	indom  *processIndom
-	source *pmda.Source // finds the processes
+	found  *pmda.Source // sets indom.pids
+	source *pmda.Source // makes the list of all processes
 	runq   runq
 }
 
 func newProcesses(h *host) *processes {
 	p := &processes{host: h, indom: newProcessIndom(&h.tree)}
-	p.source = &pmda.Source{Read: p.find}
+	p.found = &pmda.Source{Read: p.find}
+	p.source = &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		err := r.ReadSource(ctx, p.found)
+		if err == nil {
+			err = p.indom.updateList(r, p.indom.pids)
+		}
+		return err
+	}}
 	return p
 }
 
-// find lists the processes that the client's settings and container select.
+// maxNamed is the number of processes up to which a profile that names them is all that is read:
+// the directory of 3,000 processes takes as long as the status of 200.
+const maxNamed = 32
+
+// readNamed lists the processes that the profile of a fetch names, if they are few. It reports
+// false if all processes must be listed. /proc/PID exists also for threads, which Tgid tells from
+// processes.
+func (s *processes) readNamed(ctx context.Context, r *pmda.Request) (bool, error) {
+	threads, cgroup := s.listSettings(r.Client())
+	if r.Profile == nil || threads || cgroup != "" || s.indom.tooMany() {
+		return false, nil
+	}
+	profile := r.Profile.For(pdu.NewInDom(s.domain, indomProc))
+	if !profile.Exclude || len(profile.Insts) > maxNamed {
+		return false, nil
+	}
+	if err := r.ReadSource(ctx, s.container); err != nil || s.cgroup != "" {
+		return false, err
+	}
+	s.indom.threads = false
+	if err := s.indom.updateNamed(slices.Sorted(slices.Values(profile.Insts))); err != nil {
+		return false, err
+	}
+	listed := s.indom.list[:0]
+	for _, p := range s.indom.list {
+		switch status := p.record(formatStatus); {
+		case status.ok() && status.num(statusTgid) == uint64(p.id):
+			listed = append(listed, p)
+		case !status.ok() && s.Path("/proc/").Num(p.id).Exists():
+			return false, nil // with hidepid=1 not all users may read it
+		default:
+			delete(s.indom.processes, p.id)
+		}
+	}
+	s.indom.list = listed
+	return true, nil
+}
+
+// find finds the processes that the client's settings and container select.
 func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	err := r.ReadSource(ctx, s.container)
 	threads, cgroup := s.listSettings(r.Client())
@@ -40,9 +86,7 @@ func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	} else if err = s.indom.findAll(); err == nil && threads {
 		err = s.indom.addThreads()
 	}
-	if err == nil {
-		err = s.indom.updateList(r)
-	}
+	s.indom.sortedPIDs()
 	return err
 }
 
@@ -57,6 +101,9 @@ func (h *host) checkMayRead() error {
 func (s *processes) metrics() []pmda.Metric {
 	allowed := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
 		if err := s.checkMayRead(); err != nil {
+			return err
+		}
+		if done, err := s.readNamed(ctx, r); done || err != nil {
 			return err
 		}
 		return r.ReadSource(ctx, s.source)
@@ -78,8 +125,8 @@ func (s *processes) metrics() []pmda.Metric {
 			{81, 2, "proc.numa_maps.stack", str, instant, none, text(formatNUMA, numaStack)},
 			{81, 3, "proc.numa_maps.private", str, instant, none, text(formatNUMA, numaPrivate)},
 		}),
-		table(pmda.Metric{Source: s.source}, []row{
-			{8, 99, "proc.nprocs", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
+		table(pmda.Metric{Source: s.found}, []row{
+			{8, 99, "proc.nprocs", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(s.indom.pids)), true })},
 		}),
 		table(pmda.Metric{Source: states}, []row{
 			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},

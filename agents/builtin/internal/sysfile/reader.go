@@ -218,6 +218,19 @@ func (r *Reader) Exists() bool {
 	return errno == 0
 }
 
+// IsLeaf reports whether the path is a directory that has no directories, as its number of links
+// says: one, and one for . and for .. of each directory in it. Some file systems do not count
+// links; then IsLeaf is false. To stat takes a tenth of the time of List for a control group.
+func (r *Reader) IsLeaf() bool {
+	if r.Open != nil || bytes.IndexByte(r.path, 0) >= 0 {
+		return false
+	}
+	var st syscall.Stat_t
+	err := syscall.Stat(string(r.path), &st)
+	const listable = syscall.S_IFDIR | 0o555 // by all users
+	return err == nil && st.Mode&(syscall.S_IFMT|0o555) == listable && st.Nlink == 2
+}
+
 // Lines calls f for each line of a file, without the newline, until f returns an
 // error. f must not use the reader. The error is EFBIG if the file has more than max
 // bytes, or a line is longer than MaxLine.
