@@ -46,6 +46,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -140,6 +141,8 @@ type host struct {
 	request       *pmda.Request // the present one, see checkpoint
 	rootClient    *pmdaroot.Client
 	ipv4          func(f func(ipv4)) error // rtnl.each, except in containers and tests
+	eachLink      func(f func(link)) error // rtnl.eachLink, except in containers; nil for a recorded host
+	ioctlSocket   int                      // see ethtoolMode; 0 if it is not open
 }
 
 func newHost(domain int, o Options) *host {
@@ -163,6 +166,9 @@ func newHost(domain int, o Options) *host {
 	}
 	h.netChange = &pmda.Source{Read: h.refreshNet}
 	h.ipv4 = h.rtnl.each
+	if o.Root == "/" {
+		h.eachLink = h.rtnl.eachLink
+	}
 	return h
 }
 
@@ -178,6 +184,14 @@ func (h *host) forContainer(c *container) *host {
 			defer inner.rtnl.close() // an open socket would keep the name space alive
 			return inner.rtnl.each(f)
 		})
+	}
+	if h.eachLink != nil {
+		inner.eachLink = func(f func(link)) error {
+			return c.inNetworkNamespace(func() error {
+				defer inner.rtnl.close()
+				return inner.rtnl.eachLink(f)
+			})
+		}
 	}
 	return inner
 }
@@ -301,6 +315,10 @@ func (h *host) close() error {
 	h.viewReader.Close()
 	h.links.close()
 	h.rtnl.close()
+	if h.ioctlSocket != 0 {
+		syscall.Close(h.ioctlSocket)
+		h.ioctlSocket = 0
+	}
 	for _, f := range h.files {
 		f.Close()
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -44,6 +43,8 @@ type interfaces struct {
 	instances   *instances[iface]
 	source      *pmda.Source
 	indom       *pmda.InDom
+	addLink     func(link)     // of h.eachLink
+	linksRead   uint64         // host.netGeneration of the last eachLink
 	notPhysical *regexp.Regexp // matches interfaces that are not physical; nil before the first read
 
 	confDone  bool // interfaces.conf was read, or does not exist
@@ -52,12 +53,14 @@ type interfaces struct {
 }
 
 type iface struct {
-	name       string
-	physical   bool // network.all counts it
-	count      sysfile.Record
-	speedRead  bool   // speed was read in this fetch
-	speed      uint64 // in megabits a second; 0 if it is not known
-	noLinkMode bool   // the interface has neither speed nor duplex
+	name     string
+	physical bool // network.all counts it
+	count    sysfile.Record
+	modeRead bool // mode was read in this fetch
+	mode     linkMode
+
+	link           link   // without name
+	linkGeneration uint64 // host.netGeneration when link was set
 
 	dir           *sysfile.Device
 	dirGeneration uint64 // host.netGeneration when dir was set
@@ -72,6 +75,12 @@ const maxInterfacePiece = 400
 
 func newInterfaces(h *host) *interfaces {
 	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(maxInterfacePiece), instances: newInstances[iface](h, indomInterface)}
+	n.addLink = func(l link) {
+		if i := n.instances.byName[string(l.name)]; i != nil {
+			l.name = nil
+			i.data.link, i.data.linkGeneration = l, h.netGeneration
+		}
+	}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -117,7 +126,7 @@ func (n *interfaces) parse(b []byte) {
 			f.physical = !n.notPhysical.Match(name)
 		}
 		f.count.Parse(line[i+1:])
-		f.speedRead, f.noLinkMode = false, false
+		f.modeRead = false
 	}
 }
 
@@ -130,8 +139,6 @@ func sumCounters(places ...int) pmda.FetchFunc {
 	})
 }
 
-// Attributes of interfaces come from /sys only.
-//
 // C differs: it calls ioctl(2) after reading /sys, and the result replaces the
 // value of /sys. The type is 1 for every interface that ethtool(8) supports, and
 // values depend on the other metrics in the fetch. Only C has the speed of wireless
@@ -177,63 +184,43 @@ func (n *interfaces) identify(f *iface) {
 	f.virtual = n.h.viewReader.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
 
-// number returns a FetchFunc for the number in a file. 0 is no value.
-func (n *interfaces) number(file string) pmda.FetchFunc {
-	return pmda.FromData(func(v *pmda.Value, f *iface) {
-		if u, ok := sysfile.Uint(n.value(f, file)); ok && u != 0 {
-			v.SetUint(u)
+// link returns what the kernel tells of an interface.
+func (n *interfaces) link(f *iface) *link {
+	if at := n.h.netGeneration; f.linkGeneration != at {
+		if n.linksRead != at && n.h.eachLink != nil {
+			n.linksRead = at
+			_ = n.h.eachLink(n.addLink) // an interface that it does not have has no values
 		}
-	})
+		if f.linkGeneration != at {
+			f.link, f.linkGeneration = link{}, at
+			if n.h.eachLink == nil {
+				f.link = n.linkOfSys(f)
+			}
+		}
+	}
+	return &f.link
 }
 
-// speed returns the speed of an interface in megabits a second, or 0 if it is
-// unknown.
+// modeOf returns the mode of an interface, which is read once in a fetch.
 //
-// C differs: it has 4294967295 for -1, the kernel's value of an unknown speed.
-func (n *interfaces) speed(f *iface) uint64 {
-	if !f.speedRead {
-		mbit, ok := sysfile.Uint(n.linkMode(f, "speed"))
-		if !ok || mbit > 1<<31-1 {
-			mbit = 0
+// C differs: it has the speed 4294967295 for -1, the kernel's value of an unknown speed.
+func (n *interfaces) modeOf(f *iface) linkMode {
+	if !f.modeRead {
+		f.modeRead = true
+		if n.h.eachLink != nil {
+			f.mode = n.h.ethtoolMode(f.name)
+		} else {
+			f.mode = n.modeOfSys(f)
 		}
-		f.speedRead, f.speed, f.noLinkMode = true, mbit, n.device(f).Absent("speed", sysfile.Link)
 	}
-	return f.speed
+	return f.mode
 }
 
-// linkMode returns the current text of speed or duplex, which the kernel gets from
-// the driver for each read. An interface that is down has neither, and one without
-// speed has no duplex (speed_show and duplex_show in net/core/net-sysfs.c), so that
-// the read can be omitted.
-func (n *interfaces) linkMode(f *iface, file string) []byte {
-	if flags, ok := n.flags(f); f.noLinkMode || ok && flags&up == 0 {
-		return nil
-	}
-	return n.device(f).Reread(file)
-}
-
-// up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.
-const up = 1
-
-func (n *interfaces) flags(f *iface) (flags uint64, ok bool) {
-	flags, err := strconv.ParseUint(string(n.value(f, "flags")), 0, 32)
-	return flags, err == nil
-}
-
-func (n *interfaces) isUp(f *iface) bool {
-	flags, _ := n.flags(f)
-	return flags&up != 0
-}
-
-// isRunning reports whether an interface is up and can be used. It is the condition
-// under which the kernel sets IFF_RUNNING.
-func (n *interfaces) isRunning(f *iface) bool {
-	if !n.isUp(f) {
-		return false
-	}
-	state := string(n.value(f, "operstate"))
-	return state == "up" || state == "unknown"
-}
+// IFF_UP and IFF_RUNNING of net/if.h. The latter is that the interface can be used.
+const (
+	up      = 1
+	running = 0x40
+)
 
 // flag returns a FetchFunc for 1 or 0.
 func flag(f func(i *iface) bool) pmda.FetchFunc {
@@ -249,27 +236,28 @@ func flag(f func(i *iface) bool) pmda.FetchFunc {
 func (n *interfaces) metrics() []pmda.Metric {
 	const bits = 1000000 // in a megabit
 	speed := pmda.FromData(func(v *pmda.Value, f *iface) {
-		if s := n.speed(f); s > 0 {
+		if s := n.modeOf(f).speed; s > 0 {
 			v.SetFloat(float64(s*bits) / 8 / (1 << 20))
 		}
 	})
 	baudrate := pmda.FromData(func(v *pmda.Value, f *iface) {
-		if s := n.speed(f); s > 0 {
+		if s := n.modeOf(f).speed; s > 0 {
 			v.SetUint(s * bits / 8)
 		}
 	})
 	duplex := pmda.FromData(func(v *pmda.Value, f *iface) {
-		switch string(n.linkMode(f, "duplex")) {
-		case "half":
-			v.SetUint(1)
-		case "full":
-			v.SetUint(2)
+		if d := n.modeOf(f).duplex; d > 0 {
+			v.SetUint(uint64(d))
 		}
 	})
-	typ := pmda.FromData(func(v *pmda.Value, f *iface) {
-		u, _ := sysfile.Uint(n.value(f, "type"))
-		v.SetUint(u)
+	mtu := pmda.FromData(func(v *pmda.Value, f *iface) {
+		if mtu := n.link(f).mtu; mtu > 0 {
+			v.SetUint(mtu)
+		}
 	})
+	typ := pmda.FromData(func(v *pmda.Value, f *iface) { v.SetUint(n.link(f).typ) })
+	isUp := flag(func(f *iface) bool { return n.link(f).flags&up != 0 })
+	isRunning := flag(func(f *iface) bool { return n.link(f).flags&running != 0 })
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
 	active := pmda.FromUint(func() (uint64, bool) { return uint64(n.instances.present), true })
@@ -296,12 +284,12 @@ func (n *interfaces) metrics() []pmda.Metric {
 		{3, 18, "network.interface.total.errors", u64, counter, count, sumCounters(inErrors, outErrors)},
 		{3, 19, "network.interface.total.drops", u64, counter, count, sumCounters(inDrops, outDrops)},
 		{3, 20, "network.interface.total.mcasts", u64, counter, count, sumCounters(inMulticasts)},
-		{3, 21, "network.interface.mtu", u32, instant, octet, n.number("mtu")},
+		{3, 21, "network.interface.mtu", u32, instant, octet, mtu},
 		{3, 22, "network.interface.speed", float, discrete, mbyteSec, speed},
 		{3, 23, "network.interface.baudrate", u64, discrete, bytesSec, baudrate},
 		{3, 24, "network.interface.duplex", u32, discrete, none, duplex},
-		{3, 25, "network.interface.up", u32, instant, none, flag(n.isUp)},
-		{3, 26, "network.interface.running", u32, instant, none, flag(n.isRunning)},
+		{3, 25, "network.interface.up", u32, instant, none, isUp},
+		{3, 26, "network.interface.running", u32, instant, none, isRunning},
 		{3, 28, "network.interface.wireless", u32, discrete, none, wireless},
 		{3, 29, "network.interface.type", u32, discrete, none, typ},
 		{3, 30, "network.interface.virtual", u32, discrete, none, virtual},

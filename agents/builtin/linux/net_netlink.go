@@ -17,8 +17,8 @@ type ipv4 struct {
 	addr  netip.Addr
 }
 
-// A netlink requests the IPv4 addresses of this process's network name space from
-// the kernel, see rtnetlink(7). No file has them by label. The socket stays open.
+// A netlink requests the interfaces and the IPv4 addresses of this process's network name space
+// from the kernel, see rtnetlink(7). No file has addresses by label. The socket stays open.
 type netlink struct {
 	fd  int // 0 if it is not open
 	seq uint32
@@ -28,9 +28,15 @@ type netlink struct {
 
 // each calls f for each address. The argument is valid until f returns.
 func (n *netlink) each(f func(ipv4)) error {
+	return n.dump(syscall.RTM_GETADDR, syscall.AF_INET, func(b []byte, seq uint32) (bool, error) { return eachIPv4(b, seq, f) })
+}
+
+// dump makes a request for all objects of a kind, and calls f for each part of the reply, until
+// f reports that it was the last.
+func (n *netlink) dump(typ uint16, family byte, f func(b []byte, seq uint32) (done bool, err error)) error {
 	err := n.open()
 	if err == nil {
-		err = n.request(f)
+		err = n.request(typ, family, f)
 	}
 	if err != nil {
 		n.close()
@@ -61,14 +67,14 @@ func (n *netlink) close() {
 	}
 }
 
-func (n *netlink) request(f func(ipv4)) error {
+func (n *netlink) request(typ uint16, family byte, f func([]byte, uint32) (bool, error)) error {
 	n.seq++
 	word := binary.NativeEndian
 	word.PutUint32(n.req[0:], uint32(len(n.req)))
-	word.PutUint16(n.req[4:], syscall.RTM_GETADDR)
+	word.PutUint16(n.req[4:], typ)
 	word.PutUint16(n.req[6:], syscall.NLM_F_REQUEST|syscall.NLM_F_DUMP)
 	word.PutUint32(n.req[8:], n.seq)
-	n.req[syscall.NLMSG_HDRLEN] = syscall.AF_INET
+	n.req[syscall.NLMSG_HDRLEN] = family
 	if _, err := syscall.Write(n.fd, n.req[:]); err != nil {
 		return err
 	}
@@ -83,16 +89,25 @@ func (n *netlink) request(f func(ipv4)) error {
 		if err != nil {
 			return err
 		}
-		if done, err := eachIPv4(n.buf[:size], n.seq, f); done || err != nil {
+		if done, err := f(n.buf[:size], n.seq); done || err != nil {
 			return err
 		}
 	}
 }
 
-// eachIPv4 calls f for each address in a part of the reply. done says whether it was
-// the last part. The parsers of package syscall are not used because they panic at
-// a wrong length.
+// eachIPv4 calls f for each address in a part of the reply.
 func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
+	return eachMessage(b, seq, syscall.RTM_NEWADDR, func(body []byte) {
+		if i := parseIPv4(body); len(i.label) > 0 && i.addr.Is4() {
+			f(i)
+		}
+	})
+}
+
+// eachMessage calls f for the body of each message of a type in a part of the reply. done says
+// whether it was the last part. The parsers of package syscall are not used because they panic at
+// a wrong length.
+func eachMessage(b []byte, seq uint32, typ uint16, f func(body []byte)) (done bool, err error) {
 	word := binary.NativeEndian
 	for len(b) >= syscall.NLMSG_HDRLEN {
 		m, rest := cutMessage(b, int(word.Uint32(b)))
@@ -109,10 +124,8 @@ func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
 				return true, syscall.EBADMSG
 			}
 			return true, syscall.Errno(-int32(word.Uint32(body)))
-		case syscall.RTM_NEWADDR:
-			if i := parseIPv4(body); len(i.label) > 0 && i.addr.Is4() {
-				f(i)
-			}
+		case typ:
+			f(body)
 		}
 	}
 	return false, nil
@@ -120,21 +133,28 @@ func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
 
 // parseIPv4 parses the body of RTM_NEWADDR.
 func parseIPv4(b []byte) (i ipv4) {
-	word := binary.NativeEndian
-	for b = b[min(len(b), syscall.SizeofIfAddrmsg):]; len(b) >= syscall.SizeofRtAttr; {
-		var a []byte
-		a, b = cutMessage(b, int(word.Uint16(b)))
-		if len(a) < syscall.SizeofRtAttr {
-			break
-		}
-		switch value := a[syscall.SizeofRtAttr:]; word.Uint16(a[2:]) {
+	eachAttr(b[min(len(b), syscall.SizeofIfAddrmsg):], func(typ uint16, value []byte) {
+		switch typ {
 		case syscall.IFA_LABEL:
 			i.label, _, _ = bytes.Cut(value, []byte{0})
 		case syscall.IFA_LOCAL:
 			i.addr, _ = netip.AddrFromSlice(value)
 		}
-	}
+	})
 	return i
+}
+
+// eachAttr calls f for each attribute in b.
+func eachAttr(b []byte, f func(typ uint16, value []byte)) {
+	word := binary.NativeEndian
+	for len(b) >= syscall.SizeofRtAttr {
+		var a []byte
+		a, b = cutMessage(b, int(word.Uint16(b)))
+		if len(a) < syscall.SizeofRtAttr {
+			break
+		}
+		f(word.Uint16(a[2:]), a[syscall.SizeofRtAttr:])
+	}
 }
 
 // cutMessage returns the first n bytes of b, and the bytes after them and their

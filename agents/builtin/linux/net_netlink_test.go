@@ -5,8 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // FuzzIPv4 parses messages of rtnetlink(7).
@@ -88,5 +95,77 @@ func TestIPv4(t *testing.T) {
 	}
 	if err := n.each(func(ipv4) {}); err != nil {
 		t.Error(err)
+	}
+}
+
+// FuzzLink parses the body of RTM_NEWLINK.
+func FuzzLink(f *testing.F) {
+	f.Add(linkMessage[syscall.NLMSG_HDRLEN:])
+	f.Fuzz(func(_ *testing.T, b []byte) { parseLink(b) })
+}
+
+// linkMessage is RTM_NEWLINK of eth0, which is up and running, with an MTU of 1400.
+var linkMessage = func() []byte {
+	word := binary.NativeEndian
+	m := make([]byte, syscall.NLMSG_HDRLEN+syscall.SizeofIfInfomsg)
+	word.PutUint16(m[4:], syscall.RTM_NEWLINK)
+	word.PutUint16(m[18:], 1) // ARPHRD_ETHER
+	word.PutUint32(m[24:], up|running)
+	m = word.AppendUint16(word.AppendUint16(m, 9), syscall.IFLA_IFNAME)
+	m = append(m, "eth0\x00\x00\x00\x00"...)
+	m = word.AppendUint16(word.AppendUint16(m, 8), syscall.IFLA_MTU)
+	m = word.AppendUint32(m, 1400)
+	word.PutUint32(m, uint32(len(m)))
+	return m
+}()
+
+func TestLinks(t *testing.T) {
+	var got []string
+	add := func(body []byte) {
+		l := parseLink(body)
+		got = append(got, fmt.Sprintf("%s mtu %d flags %#x type %d", l.name, l.mtu, l.flags, l.typ))
+	}
+	if done, err := eachMessage(append(linkMessage, linkMessage[:20]...), 0, syscall.RTM_NEWLINK, add); done || err != nil {
+		t.Error(done, err)
+	}
+	if want := "[eth0 mtu 1400 flags 0x41 type 1]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	for n := range linkMessage {
+		parseLink(linkMessage[16:max(16, n)])
+	}
+}
+
+// Interfaces have the values of the agent's network name space, also where /sys is that of
+// another one, as in a container without a /sys of its own. A veth tells its speed also if it is
+// down.
+func TestLinksOfOtherSys(t *testing.T) {
+	if !testutil.InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}) {
+		return
+	}
+	testutil.NeedProgram(t, "ip")
+	if out, err := exec.Command("sh", "-ec", "ip link set dev lo up mtu 1234; ip link add name va mtu 1300 type veth peer name vb").CombinedOutput(); err != nil {
+		testutil.Missing(t, fmt.Errorf("%w: %s", err, out))
+		return
+	}
+	h := newHost(60, Options{CacheDir: t.TempDir(), ConfDir: t.TempDir()})
+	a, err := pmda.New(h.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pmdatest.New(t, 60, a, h.metrics())
+	for name, want := range map[string]string{
+		"network.interface.mtu":      "lo=1234 va=1300 vb=1500",
+		"network.interface.up":       "lo=1 va=0 vb=0",
+		"network.interface.running":  "lo=1 va=0 vb=0",
+		"network.interface.type":     "lo=772 va=1 vb=1",
+		"network.interface.speed":    "va=1192.0929 vb=1192.0929",
+		"network.interface.baudrate": "va=1250000000 vb=1250000000",
+		"network.interface.duplex":   "va=2 vb=2",
+	} {
+		got := slices.Sorted(strings.FieldsSeq(r.Values(name)))
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
