@@ -40,7 +40,7 @@ func (a *Agent) onTransportState(s transport.State) {
 			attrs = append(attrs, "abandoned", w.Abandoned())
 		}
 		if p, ok := c.Pending(); ok {
-			message += "; no answer to {request} for client[{client}] in {waited}"
+			message += "; no answer to {request} for client[{client}] in {waited} (-t)"
 			attrs = append(attrs, "request", p.Type, "client", p.Client, "waited", round(time.Since(p.Since)))
 		}
 		then, more := a.set.afterLate(c)

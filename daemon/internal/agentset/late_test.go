@@ -52,7 +52,7 @@ func TestLateWarning(t *testing.T) {
 				h.pass(5 * time.Second)
 				h.last.opt.OnState(wire.Late)
 				synctest.Wait()
-				want := `agent "t" (dom 240) is late; no answer to FETCH for client[3] in 5s; requests for it get PM_ERR_AGAIN until it answers; ` + tt.want
+				want := `agent "t" (dom 240) is late; no answer to FETCH for client[3] in 5s (-t); requests for it get PM_ERR_AGAIN until it answers; ` + tt.want
 				got := h.logs.With("is late")
 				if len(got) != 1 || got[0].Message != want || got[0].Level != slog.LevelWarn {
 					t.Errorf("got %+v\nwant a warning %q", got, want)
