@@ -97,6 +97,8 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 
 // measure returns the counters and the variables of a process that need formats. Rates are since
 // before, and 0 for what that sample does not have. ok is false if there is no such process.
+//
+// C differs: it reads all files of all processes in each scan.
 func (s *sampler) measure(proc *process, before sample, dt float64, formats uint32) (now sample, x vars, ok bool) {
 	stat := proc.record(formatStat)
 	if !stat.ok() {

@@ -53,6 +53,15 @@ func isOctal(c byte) bool { return c >= '0' && c <= '7' }
 // Uint parses a decimal number. ok is false if b is not a number of at most 64
 // bits.
 func Uint(b []byte) (n uint64, ok bool) {
+	if len(b) <= maxDigits {
+		for _, c := range b {
+			if c -= '0'; c > 9 {
+				return 0, false
+			}
+			n = n*10 + uint64(c)
+		}
+		return n, len(b) > 0
+	}
 	for _, c := range b {
 		d := uint64(c - '0')
 		if c < '0' || c > '9' || n > (1<<64-1-d)/10 {
