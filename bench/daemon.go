@@ -71,6 +71,9 @@ func (d *daemon) exec(program string, s setup, ours bool, args []string) error {
 	if s.listen != "" {
 		args = append([]string{"-i", "127.0.0.1", "-i", s.listen}, args...)
 	}
+	if s.agents == hostAgents {
+		args = append([]string{"-t", "60"}, args...) // the first fetch of 10,000 processes may take long
+	}
 	foreground, user := s.mode(ours)
 	d.cmd = exec.Command(program, append([]string{foreground, "-A", "-U", user, "-c", "conf", "-n", "pmns",
 		"-p", strconv.Itoa(d.port), "-s", filepath.Join(d.dir, "sock"), "-l", "log/pmcd.log"}, args...)...)

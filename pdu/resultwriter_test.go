@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"runtime"
 	"testing"
 )
 
@@ -278,6 +279,56 @@ func TestLimitOfJoinedSets(t *testing.T) {
 	w.Move(sets, 1)
 	w.Move(sets, len(ids)-1)
 	if b, err := w.Finish(); err != nil || len(b) != len(sets.pdu) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// A large result is written with little more memory than it has.
+func TestResultWriterLarge(t *testing.T) {
+	want := &Result{Sets: []ValueSet{{PMID: 1, Format: FormatBlock}, {PMID: 2}, {PMID: 3, Format: FormatBlock}}}
+	text := bytes.Repeat([]byte("text"), 100_000)
+	for i := range 20_000 {
+		n := i % 500
+		if i%5000 == 0 {
+			n = len(text) - 1
+		}
+		want.Sets[0].Values = append(want.Sets[0].Values, Value{Inst: int32(i), Type: MetricString, Block: append(text[:n:n], 0)})
+		want.Sets[1].Values = append(want.Sets[1].Values, Value{Inst: int32(i), Word: uint32(i)})
+		want.Sets[2].Values = append(want.Sets[2].Values, Value{Inst: int32(i), Type: MetricU64, Block: []byte{0, 0, 0, 0, 0, 0, byte(i >> 8), byte(i)}})
+	}
+	wantPDU, err := Append(nil, 0, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var w ResultWriter
+	w.Reset(nil, 0)
+	w.Begin(1)
+	for _, v := range want.Sets[0].Values {
+		w.Block(v.Inst, v.Type, v.Block)
+	}
+	w.Begin(2)
+	for _, v := range want.Sets[1].Values {
+		w.Word(v.Inst, v.Word)
+	}
+	w.Begin(3)
+	for i, v := range want.Sets[2].Values {
+		w.Uint64(v.Inst, v.Type, uint64(i))
+	}
+	got, err := w.Finish()
+	runtime.ReadMemStats(&after)
+	if err != nil || !bytes.Equal(got, wantPDU) {
+		t.Errorf("%d bytes, want %d, %v", len(got), len(wantPDU), err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 3*uint64(len(got)) {
+		t.Errorf("%d bytes of memory for %d", n, len(got))
+	}
+	// The next one has nothing of it.
+	w.Reset(got[:0], 0)
+	w.Begin(1)
+	w.String(7, "x")
+	if b, err := w.Finish(); err != nil || len(b) != resultHeaderLen+setLen+valueLen+8 {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
