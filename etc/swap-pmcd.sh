@@ -71,6 +71,17 @@ for time in "$trial" "$compare"; do
 	esac
 done
 
+# The drop-in that mounts this pmcd in the place of PCP's where /usr is read-only.
+unit=pmcd.service
+lasting=/etc/systemd/system/$unit.d/pmcd-swap-mount.conf
+
+# unmount removes it, and fails if there is none.
+unmount() {
+	[ -z "$root" ] && [ -e "$lasting" ] || return 1
+	rm -f "$lasting"
+	! [ -d /run/systemd/system ] || systemctl daemon-reload
+}
+
 # found prints the directory of programs where "in" has left something on a host
 # whose pcp.conf is gone: a diversion, or files.
 found() {
@@ -90,6 +101,7 @@ if [ -f "$conf" ]; then
 	dir=$(sed -n 's/^PCP_BINADM_DIR=//p' "$conf" | tail -n 1)
 elif [ "$verb" = out ]; then
 	gone=yes
+	unmount || :
 	dir=$(found)
 	[ -n "$dir" ] || { say "no PCP here, and nothing to put back"; exit 0; }
 else
@@ -135,9 +147,7 @@ owned_by() {
 # relabel gives the file the label that its place has (SELinux).
 relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
 
-# The drop-ins that mount this pmcd in the place of PCP's: one that lasts, and that of a trial.
-unit=pmcd.service
-lasting=/etc/systemd/system/$unit.d/pmcd-swap-mount.conf
+# The drop-in of a trial, what watches it, and its files.
 dropin=/run/systemd/system/$unit.d/pmcd-swap-trial.conf
 watcher=pmcd-swap-trial.service
 state=/run/pmcd-swap
@@ -235,9 +245,7 @@ swap_in() {
 }
 
 swap_out() {
-	if [ -z "$root" ] && [ -e "$lasting" ]; then
-		rm -f "$lasting"
-		systemctl daemon-reload || :
+	if unmount; then
 		say "$unit starts PCP's pmcd: restart it"
 		[ "$(kind "$target")" = ours ] || return 0
 	fi

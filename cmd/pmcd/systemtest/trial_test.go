@@ -48,7 +48,7 @@ func TestTrialKept(t *testing.T) {
 	h.until("grep -q 'no differences' /run/pmcd-swap/report")
 	pid := h.show("pmcd.service", "MainPID")
 	h.check("swap-pmcd keep", "this pmcd goes on")
-	h.swapped(true)
+	h.check("swap-pmcd status", "/usr/lib/pcp/bin/pmcd is this pmcd", "pmcd.service runs this pmcd")
 	if got := h.show("pmcd.service", "MainPID"); got != pid {
 		t.Errorf("keep has restarted pmcd: process %s was %s", got, pid)
 	}
@@ -64,7 +64,7 @@ func TestTrialKept(t *testing.T) {
 	}
 	h.until("pmlogsummary -zlN /root/archive >/root/before && sleep 2 && pmlogsummary -zlN /root/archive | cmp -s /root/before -; [ $? = 1 ]")
 	h.run("systemctl stop logger.service")
-	h.check("pmlogcheck /root/archive; pmdumplog -a /root/archive | grep -c '<mark>'", "2")
+	h.check("pmlogcheck /root/archive; pmdumplog -a /root/archive | grep -c '<mark>'", "3") // one for each restart of pmcd
 }
 
 // However a trial ends, PCP's pmcd serves, and it is said why.
@@ -78,9 +78,9 @@ func TestTrialEnds(t *testing.T) {
 		{"pmcd and the watcher are killed", "10m", "systemctl kill -s KILL pmcd.service pmcd-swap-trial.service", "its watcher has ended (signal)"},
 		{"pmcd is restarted", "10m", "systemctl restart pmcd.service", "has ended, or was restarted"},
 		{"a unit is wrong", "10m", `sed -i '/"name": "kernel.all.uptime"/,/"units"/s/"units": ".*"/"units": "hour"/' /run/pmcd-swap/before.json`, "kernel.all.uptime"},
-		{"an agent ends again and again", "10m", "for i in 1 2 3; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "agents were restarted"},
-		{"PCP is upgraded", "10m", upgradePCP, "has ended, or was restarted"},
+		{"an agent ends again and again", "10m", "for i in 1 2 3; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "swap-pmcd: the trial is over"},
 		{"the pmlogger ends", "10m", "systemctl stop logger.service", "pmlogger, process "},
+		{"PCP is upgraded", "10m", strings.Replace(upgradePCP, "dpkg --force", "dpkg --no-triggers --force", 1), "has ended, or was restarted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := &host{h.Machine, t}
@@ -145,6 +145,8 @@ func TestReadOnlyUsr(t *testing.T) {
 	h.run("rm /opt/own/pmcd && systemctl restart pmcd.service")
 	h.unitRuns(false)
 	h.run("rm /etc/systemd/system/pmcd.service.d/*.conf && systemctl daemon-reload")
+	// What PCP's removal leaves goes.
+	h.run("swap-pmcd in && mv /etc/pcp.conf /root && swap-pmcd out && mv /root/pcp.conf /etc && [ ! -e /etc/systemd/system/pmcd.service.d/pmcd-swap-mount.conf ]")
 	// A trial can be kept there, too.
 	h.run("swap-pmcd in --trial 10m")
 	h.unitRuns(true)

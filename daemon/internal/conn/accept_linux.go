@@ -2,7 +2,6 @@ package conn
 
 import (
 	"io"
-	"math"
 	"net/netip"
 	"time"
 
@@ -83,11 +82,11 @@ func (c *linuxConn) identify(ln *epollListener, from unix.Sockaddr) error {
 		}
 		c.peer.Addr = ip
 	default:
-		c.peer.Unix, c.peer.Path, c.peer.UID = true, ln.path, math.MaxUint32 // for the close
-		if err := c.peer.setCredentials(c.fd); err != nil {
+		c.peer.Unix, c.peer.Path = true, ln.path
+		if err := c.guardRights(); err != nil { // first: the close depends on it
 			return err
 		}
-		return c.guardRights()
+		return c.peer.setCredentials(c.fd)
 	}
 	return nil
 }

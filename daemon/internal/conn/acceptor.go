@@ -116,20 +116,28 @@ func (a *Acceptor) Kill() { a.kill() }
 // closes. It returns how many handlers have not returned. The end of a process does not
 // depend on its clients, nor on what a handler calls.
 func (a *Acceptor) Wait(handlers, closes time.Duration) (left int) {
+	if !waitFor(&a.tasks, handlers) {
+		left = int(a.Limit.open.Load())
+	}
+	waitFor(&a.loop.closes, closes)
+	return left
+}
+
+// waitFor waits for g, at most as long as limit. It reports whether g has ended.
+func waitFor(g *sync.WaitGroup, limit time.Duration) bool {
 	ended := make(chan struct{})
 	go func() {
-		a.tasks.Wait()
+		g.Wait()
 		close(ended)
 	}()
-	timer := time.NewTimer(handlers)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-ended:
+		return true
 	case <-timer.C:
-		left = int(a.Limit.open.Load())
+		return false
 	}
-	a.loop.wait(closes)
-	return left
 }
 
 // Stats returns the numbers of connections at the moment.

@@ -1,6 +1,11 @@
 package conn
 
 import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/rawio"
@@ -11,7 +16,12 @@ import (
 // C pmcd differs: it resets the connection, and what the client has not read yet is
 // lost.
 //
-// A Unix socket is closed a moment later, see [closer].
+// A Unix socket in which descriptors may be queued is closed by another goroutine, as
+// Disconnected calls Close on the acceptor's. To close the last descriptor of a TCP socket
+// can take as long as its SO_LINGER says. While maxHeldCloses wait for that, sockets in which
+// descriptors are left stay open: package runtime ends a process with 10,000 threads that are
+// blocked. In the others the close frees nothing of the client's. At most one of them waits
+// at a time: the one that runs the garbage collector of sockets in flight (Linux before 6.8).
 func (c *linuxConn) Close(last []byte) {
 	c.leaveBlocking()
 	c.dropInput()
@@ -32,7 +42,7 @@ func (c *linuxConn) Close(last []byte) {
 			keepUnsent(fd)
 		}
 	})
-	empty := !c.rights || c.empty()
+	held := c.rights && !c.empty()
 	stream, fd, l := c.stream, c.fd, c.loop
 	c.stream, c.raw, c.fd, c.state = nil, nil, -1, closed
 	closeFD := func() {
@@ -44,12 +54,40 @@ func (c *linuxConn) Close(last []byte) {
 		l.a.count(-1)
 	}
 	switch {
-	case !c.peer.Unix:
-		closeFD()
-	case empty:
-		l.closer.close(c.peer.UID, closeFD)
+	case held:
+		l.closes.Go(func() {
+			l.heldCloses <- struct{}{}
+			closeFD()
+			<-l.heldCloses
+		})
+	case c.rights:
+		l.closes.Go(closeFD)
 	default:
-		l.heldCloser.close(c.peer.UID, closeFD)
+		closeFD()
+	}
+}
+
+// maxHeldCloses is how many sockets in which descriptors are left are closed at a time.
+const maxHeldCloses = 16
+
+// linger writes last to the client and waits until the client has closed its side,
+// for LingerTime at most.
+func (a *Acceptor) linger(c *linuxConn, last []byte) {
+	defer context.AfterFunc(a.killed, c.Abort)()
+	defer a.lingering.Add(-1)
+	c.keepUnsent()
+	n := a.lingering.Add(1)
+	if _, err := c.Write(last); err != nil || n > MaxLingering || c.closeWrite() != nil {
+		return
+	}
+	// All is written. When the daemon ends it is left to the system to deliver it,
+	// once the input that is there by then is read.
+	defer context.AfterFunc(a.ending, c.Abort)()
+	for end := time.Now().Add(LingerTime); time.Now().Before(end); {
+		// Interrupt may have set a deadline of its own just now.
+		if err := c.discard(end); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
 	}
 }
 

@@ -33,8 +33,8 @@ type epollLoop struct {
 	turns     atomic.Uint64             // requests of all connections, or several that came at once
 	exclusive atomic.Pointer[linuxConn] // the connection in blocking-read mode, or nil
 
-	closer     closer // of Unix sockets that hold no descriptors
-	heldCloser closer // of those that may
+	closes     sync.WaitGroup // of Unix sockets in which descriptors may be queued
+	heldCloses chan struct{}  // full while maxHeldCloses of these, with descriptors, are in progress
 
 	// mu guards the following, which goroutines of Sessions change, and keeps
 	// listeners that are added again from a set that is closed.
@@ -69,6 +69,8 @@ func newLoop(a *Acceptor, cfg Config) (*epollLoop, error) {
 		serving:   make(map[*linuxConn]struct{}),
 		probes:    make(chan chan struct{}, 1),
 		calmTime:  cfg.CalmTime,
+
+		heldCloses: make(chan struct{}, maxHeldCloses),
 	}
 	l.raw, err = l.file.SyscallConn()
 	for _, ln := range cfg.Listeners.all {
@@ -191,12 +193,6 @@ func (l *epollLoop) run(ctx context.Context) (err error) {
 	}
 	l.file.Close()
 	return err
-}
-
-// wait waits for closes that are in progress, for grace at most.
-func (l *epollLoop) wait(grace time.Duration) {
-	l.closer.wait(grace)
-	l.heldCloser.wait(grace)
 }
 
 // stats fills in Idle and Exclusive.
