@@ -17,8 +17,11 @@ type LimitStatus struct {
 func (d *Daemon) Limits() []LimitStatus {
 	profiles, requests := d.sessions.Memory()
 	inProgress, most := d.sessions.InProgress()
+	unanswered := d.sessions.Unanswered()
 	list := []LimitStatus{
 		{Name: "requests in progress", Used: int64(inProgress), Limit: int64(most)},
+		{Name: "unanswered clients", Used: unanswered.Used, Limit: unanswered.Limit,
+			Disconnected: unanswered.Evicted, Last: unanswered.LastEvicted.Client, LastAt: unanswered.LastEvicted.At},
 		{Name: "profiles", Unit: "bytes", Used: profiles.Used, Limit: profiles.Limit,
 			Disconnected: profiles.Evicted, Last: profiles.LastEvicted.Client, LastAt: profiles.LastEvicted.At},
 		{Name: "incomplete requests", Unit: "bytes", Used: requests.Used, Limit: requests.Limit,

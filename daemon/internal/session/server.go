@@ -96,24 +96,25 @@ type Server struct {
 	Clients clients.List // those that are connected
 	Missing names.Missing
 
-	cfg       Config
-	plain     *slog.Logger
-	accepted  atomic.Uint64 // connections, for newKey
-	admission admission
-	labels    hostLabels
-	hostname  hostname
-	calls     calls.Config
-	turnPool  transport.TurnPool
-	profiles  memory
-	requests  memory
-	decoded   decodedProfiles
-	large     *fairqueue.Limiter // of the bytes of large replies that are being made
-	progress  progress
-	slots     *slots.Pool
-	tls       conn.TLS
-	serving   context.Context // ends by Abort
-	abort     context.CancelFunc
-	hashSeed  uint32 // of tables of PMIDs
+	cfg        Config
+	plain      *slog.Logger
+	accepted   atomic.Uint64 // connections, for newKey
+	admission  admission
+	labels     hostLabels
+	hostname   hostname
+	calls      calls.Config
+	turnPool   transport.TurnPool
+	profiles   memory
+	requests   memory
+	decoded    decodedProfiles
+	large      *fairqueue.Limiter // of the bytes of large replies that are being made
+	progress   progress
+	unanswered unanswered
+	slots      *slots.Pool
+	tls        conn.TLS
+	serving    context.Context // ends by Abort
+	abort      context.CancelFunc
+	hashSeed   uint32 // of tables of PMIDs
 }
 
 // New returns a Server without clients. It has no access rules yet, and has read no

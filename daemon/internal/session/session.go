@@ -35,9 +35,11 @@ type session struct {
 	current    *request       // of the turn; nil between turns
 	large      *fairqueue.Use // of the reply that is being made; nil if it is not large
 
-	greeted bool
-	err     error     // why the session ends
-	fault   pdu.Errno // the same as a code; 0 if the client has closed the connection
+	greeted  bool
+	waiting  bool // for the first answer: it counts in Server.unanswered
+	answered bool
+	err      error     // why the session ends
+	fault    pdu.Errno // the same as a code; 0 if the client has closed the connection
 }
 
 // newSession returns the session of a new connection, which has no number yet.
@@ -123,7 +125,23 @@ func (s *session) Disconnected() {
 }
 
 // Serve implements conn.Session.
-func (s *session) Serve() { s.srv.turnPool.Serve(s) }
+func (s *session) Serve() {
+	if s.err == nil && !s.answered && !s.waiting {
+		if s.waiting = s.srv.unanswered.begin(s.client.Key.Group, s.client.Addr); !s.waiting {
+			s.err = errUnanswered
+		}
+	}
+	s.srv.turnPool.Serve(s)
+}
+
+// hasAnswer is called when the client has had its first answer, or gets none.
+func (s *session) hasAnswer() {
+	s.answered = true
+	if s.waiting {
+		s.waiting = false
+		s.srv.unanswered.end(s.client.Key.Group)
+	}
+}
 
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
@@ -145,7 +163,9 @@ func (s *session) Await() bool {
 		}
 		s.err = err
 	}
-	s.cpu.Take() // thousands may end at a time
+	if !errors.Is(s.err, errUnanswered) { // no slot for what is closed at once
+		s.cpu.Take() // thousands may end at a time
+	}
 	s.end()
 	return false
 }
@@ -165,6 +185,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.current = nil
 	s.history.release(r)
 	s.inProgress.end()
+	s.hasAnswer()
 	s.cpu.Release()
 }
 
@@ -190,6 +211,7 @@ func (s *session) end() {
 	last := s.lastBytes()
 	s.cpu.Release() // Close may wait for the client
 	s.stream.Close(last)
+	s.hasAnswer()
 }
 
 // lastBytes returns the PDU with the reason for a refused client, or nil.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"runtime"
@@ -272,6 +273,50 @@ func TestNoSlotToGreet(t *testing.T) {
 			t.Errorf("it took %v of the fake clock", d)
 		}
 	})
+}
+
+// While as many clients of a group as may wait for their first answer do so, the next one is
+// disconnected without a slot. One of another group is served, and so is one when another has
+// had its answer.
+func TestUnanswered(t *testing.T) {
+	first, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), pdutest.Creds(0))
+	srv := first.srv
+	group := first.client.Key.Group
+	for range maxUnanswered - 1 {
+		if !srv.unanswered.begin(group, "") {
+			t.Fatal("too few clients")
+		}
+	}
+	if !srv.unanswered.begin(fairqueue.Group{ID: 1 + group.ID}, "") {
+		t.Error("a client of another group is refused")
+	}
+	serve := func(wait bool) *session {
+		conn := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10)}
+		client, _ := srv.Accept(conn)
+		if !wait {
+			conn.input <- c.unread
+			close(conn.input)
+			client.Serve()
+		} else {
+			go client.Serve() // waits for input
+		}
+		return client.(*session)
+	}
+	waiting := serve(true)
+	testutil.Eventually(t, "a client waits", func() bool { return srv.Unanswered().Used == maxUnanswered })
+	if s := serve(false); !errors.Is(s.err, errUnanswered) {
+		t.Errorf("the next client: %v", s.err)
+	}
+	if i := srv.Unanswered(); i.Evicted != 1 || i.Used != maxUnanswered {
+		t.Errorf("%+v", i)
+	}
+	waiting.stream.(*fakeConn).input <- c.unread
+	testutil.Eventually(t, "it has its answer", func() bool { return srv.Unanswered().Used == maxUnanswered-1 })
+	if s := serve(false); !errors.Is(s.err, io.EOF) {
+		t.Errorf("a client after that: %v", s.err)
+	}
+	close(waiting.stream.(*fakeConn).input)
+	testutil.Eventually(t, "no client is left", func() bool { return srv.NumClients() == 1 })
 }
 
 // Requests that have arrived together take a slot each. A profile shares that of the next.
