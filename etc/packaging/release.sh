@@ -120,7 +120,9 @@ for arch in amd64 arm64; do
 	for d in agents/builtin/*/plugin; do
 		name=$(basename "$(dirname "$d")")
 		build "./$d" "$bin/plugins/pmda_$name.so" -buildmode=plugin
-		[ ! -d "agents/builtin/$name/pmda$name" ] || build "./agents/builtin/$name/pmda$name" "$bin/pmdas/pmda$name"
+	done
+	for d in agents/builtin/*/pmda*/; do
+		build "./$d" "$bin/pmdas/$(basename "$d")"
 	done
 	for f in "$bin/pmcd" "$bin/pmcd-prometheus" "$bin"/plugins/* "$bin"/pmdas/*; do checked "$f"; done
 	! wanted cgo $arch || archive "$bin" "pmcd-$version-linux-$arch"

@@ -67,13 +67,6 @@ func (c *control) desc(a *agent, id pdu.PMID) pdu.Desc {
 	return d
 }
 
-func (c *control) help(_ *agent, oneLine bool) string {
-	if oneLine {
-		return c.oneLine
-	}
-	return ""
-}
-
 // putControl appends the value set of a control metric.
 func (a *agent) putControl(c *control, id pdu.PMID, p *pdu.Profile, w *pdu.ResultWriter) {
 	w.Begin(id)

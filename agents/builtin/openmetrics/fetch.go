@@ -25,7 +25,7 @@ func (a *agent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Result
 			list = append(list, s)
 		}
 	}
-	a.wait(ctx, list, a.timeout)
+	a.read(ctx, list, a.timeout)
 	for _, id := range r.PMIDs {
 		if err := a.put(ctx, id, r.Profile, w); err != nil {
 			return err

@@ -97,14 +97,27 @@ func (h *host) handle(name string, f http.HandlerFunc, more ...string) {
 // start returns an agent that has read its sources.
 func (h *host) start(o Options) *agent {
 	h.t.Helper()
-	o.Dir = h.dir
-	o.Log = slog.New(slog.NewTextHandler(h.log, nil))
-	a := newAgent(h.t, o)
+	a := h.open(o)
 	Prepare(h.t.Context(), a)
 	return a
 }
 
-// file2 returns the text of a saved file, "" if there is none.
+// open returns an agent that has not read its sources.
+func (h *host) open(o Options) *agent {
+	h.t.Helper()
+	o.Dir = h.dir
+	o.Log = slog.New(slog.NewTextHandler(h.log, nil))
+	return newAgent(h.t, o)
+}
+
+// again makes the next request for names read the sources without metrics again.
+func again(a *agent) {
+	for _, s := range a.sources {
+		s.tried = time.Time{}
+	}
+}
+
+// savedFile returns the text of a saved file, "" if there is none.
 func (h *host) savedFile(serial int) string {
 	b, err := os.ReadFile(filepath.Join(h.saved, fmt.Sprintf("%d.%d.py", Domain, serial)))
 	if err != nil && !os.IsNotExist(err) {

@@ -15,7 +15,7 @@ const (
 
 	maxSources  = 0xfff // the highest cluster
 	maxItems    = 1024  // metrics of a source
-	maxReads    = 100   // sources that are read at the same time
+	maxReads    = 1000  // sources that are read at the same time
 	maxWrites   = 16    // files of a source that are written at the same time
 	maxInstance = 1 << 20
 

@@ -75,6 +75,7 @@ func open(domain int, o Options) *agent {
 		timeout:   cmp.Or(o.Timeout, 2*time.Second),
 		saved:     filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "config", "pmda"),
 		client:    newClient(),
+		maxPage:   maxPage,
 		slots:     make(chan struct{}, maxReads),
 		byCluster: make(map[int]*source),
 		complain:  make(map[string]bool),
@@ -97,6 +98,7 @@ type agent struct {
 	debug     bool
 	log       *slog.Logger
 	client    *http.Client
+	maxPage   int64 // bytes of a page, which tests change
 
 	ctx    context.Context // of reads
 	cancel context.CancelFunc
@@ -137,16 +139,17 @@ func (a *agent) Close() error {
 }
 
 // Prepare reads all sources of an agent that [Open] has returned, so that their metrics have names.
-// That may take ten times as long as another read.
+// A read may take ten times as long as another one, but Prepare does not wait longer than for others.
 func Prepare(ctx context.Context, ag agents.Agent) {
 	a := ag.(*agent)
 	a.scan()
-	a.wait(ctx, a.sources, 10*a.timeout)
+	a.read(ctx, a.sources, 10*a.timeout)
 }
 
-// wait reads sources, and waits until that is done or limit has passed.
-func (a *agent) wait(ctx context.Context, sources []*source, limit time.Duration) {
-	t := time.NewTimer(limit)
+// read reads sources, each for up to limit. It waits until that is done or the time limit of the agent
+// has passed. It does not wait for a source whose last read has not ended in time.
+func (a *agent) read(ctx context.Context, sources []*source, limit time.Duration) {
+	t := time.NewTimer(a.timeout)
 	defer t.Stop()
 	type started struct {
 		r    *reading
@@ -213,7 +216,10 @@ func (a *agent) lookUp(ctx context.Context, name string) {
 			list = append(list, s)
 		}
 	}
-	a.wait(ctx, list, a.timeout)
+	a.read(ctx, list, a.timeout)
+	for _, s := range a.sources { // one may have replied later
+		a.adopt(s)
+	}
 }
 
 // related reports whether one of two names is the other or below it. "" is above all.
@@ -224,10 +230,11 @@ func related(a, b string) bool {
 	return a == "" || a == b || strings.HasPrefix(b, a) && b[len(a)] == '.'
 }
 
+// isHung reports whether the last read of s has not ended in time, or has not ended at all.
 func (s *source) isHung() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hung
+	return s.hung || s.running != nil
 }
 
 func (s *source) isEmpty() bool {
@@ -256,7 +263,10 @@ func (a *agent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc,
 // Text implements [agents.Texter].
 func (a *agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneLine bool) (string, error) {
 	if c := a.control(id); c != nil {
-		return c.help(a, oneLine), nil
+		if !oneLine {
+			return "", pdu.ErrnoText
+		}
+		return c.oneLine, nil
 	}
 	s, m, err := a.metric(id)
 	if err != nil {

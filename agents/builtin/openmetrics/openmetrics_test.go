@@ -139,9 +139,7 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		fetch(t, a, new(pdu.Profile), pdu.NewPMID(Domain, 1, 0))
-		for _, s := range a.sources {
-			s.tried = time.Time{}
-		}
+		again(a)
 		if got := values(t, a, "a"); got != want {
 			t.Errorf("%s has been restored: %s", path, got)
 		}
@@ -216,7 +214,7 @@ func TestLimits(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "before 1\n")
 			b := []byte(strings.Repeat(line, 1+(32<<10)/len(line)))
-			for range 3 * maxPage / len(b) {
+			for range (16 << 20) / len(b) {
 				if _, err := w.Write(b); err != nil {
 					return
 				}
@@ -238,7 +236,7 @@ func TestLimits(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			line := "#" + strings.Repeat(" comment", 1000) + "\n"
-			for range maxPage/len(line) + 1 {
+			for range (4<<20)/len(line) + 1 {
 				io.WriteString(z, line)
 			}
 			z.Close()
@@ -254,7 +252,9 @@ func TestLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHost(t)
 			h.handle("a", tt.page)
-			a := h.start(Options{Timeout: time.Minute})
+			a := h.open(Options{Timeout: time.Minute})
+			a.maxPage = 4 << 20
+			Prepare(t.Context(), a)
 			if got := status(t, a, "a"); !strings.Contains(got, tt.want) || !strings.Contains(got, h.dir+"/a.url") {
 				t.Errorf("status %q, want %q", got, tt.want)
 			}
@@ -265,7 +265,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("saved: %q", got)
 			}
 			h.source("a", "before 1\n")
-			a.sources[0].tried = time.Time{}
+			again(a)
 			if got := values(t, a, "a"); got != "a.before 1" {
 				t.Errorf("afterwards: %s", got)
 			}
@@ -323,8 +323,12 @@ func TestScripts(t *testing.T) {
 	h.file("many.sh", "#!/bin/sh\nwhile :; do echo '# comment'; done\n", 0o755)
 	a := h.start(Options{Timeout: 10 * short})
 	testutil.Eventually(t, "the script's metric has a value", func() bool { return values(t, a, "ok") == `ok.x "0 a:b" 1` })
-	for name, want := range map[string]string{"fails": "exit status 3", "hangs": "no complete reply after", "many": "no complete reply after"} {
-		testutil.Eventually(t, name+" has ended", func() bool { return strings.Contains(status(t, a, name), want) })
+	for name, want := range map[string]string{"fails": "exit status 3", "hangs": "no complete reply within", "many": "no complete reply within"} {
+		testutil.Eventually(t, name+" has ended", func() bool {
+			again(a)
+			values(t, a, name)
+			return strings.Contains(status(t, a, name), want)
+		})
 	}
 	testutil.Eventually(t, "the child of the script is dead", func() bool {
 		b, err := os.ReadFile(pid)

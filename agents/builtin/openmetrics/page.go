@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ type page struct {
 // read reads the page. A line that is no sample ends it: what precedes that line counts. An error
 // means that there are no values.
 func (p *page) read(r io.Reader) error {
-	in := bufio.NewReaderSize(&limitedReader{r: r, left: maxPage}, maxLine)
+	in := bufio.NewReaderSize(&limitedReader{r: r, left: p.src.maxPage}, maxLine)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {
@@ -269,5 +270,5 @@ func parseFloat(s string) (uint64, bool) {
 	if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(s, "xX_") {
 		return 0, false
 	}
-	return floatBits(f), true
+	return math.Float64bits(f), true
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -27,6 +26,7 @@ type source struct {
 	domain  int
 	dir     string // of saved numbers
 	log     *slog.Logger
+	maxPage int64
 	read    func(context.Context, *page) (statusCode int, err error)
 
 	tried time.Time // when the last read began; the agent's goroutine has it
@@ -52,7 +52,8 @@ type source struct {
 	seq, base uint64
 	valid     bool // a whole page has been read
 	stats     stats
-	lastError string
+	lastError string    // that has been reported
+	reported  time.Time // when it was logged
 }
 
 // stats are what the control metrics say about a source.
@@ -69,7 +70,7 @@ type reading struct{ done chan struct{} }
 func newSource(a *agent, name, path string, script bool, cluster int) *source {
 	s := &source{
 		name: name, prefix: a.root + "." + name, path: path, script: script, cluster: cluster,
-		domain: a.domain, dir: a.saved, log: a.log,
+		domain: a.domain, dir: a.saved, log: a.log, maxPage: a.maxPage,
 		items:   newTable(a.saved, a.domain, cluster, maxItems),
 		metrics: make(map[string]*metric),
 		series:  make(map[string]series),
@@ -110,13 +111,13 @@ func (s *source) start(ctx context.Context, slots chan struct{}, limit time.Dura
 			defer func() { <-slots }()
 		case <-ctx.Done():
 		}
-		s.readPage(ctx)
+		s.readPage(ctx, limit)
 	}()
 	return r
 }
 
 // readPage reads the source once.
-func (s *source) readPage(ctx context.Context) {
+func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	begin := time.Now()
 	p := &page{src: s}
 	err := s.parseFile()
@@ -125,9 +126,9 @@ func (s *source) readPage(ctx context.Context) {
 		p.file = s.file
 		code, err = s.read(ctx, p)
 	}
-	hung := ctx.Err() != nil
+	hung := ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
 	if hung {
-		err = fmt.Errorf("no complete reply after %.3g seconds", time.Since(begin).Seconds())
+		err = fmt.Errorf("no complete reply within %v", limit)
 	}
 	total := time.Since(begin)
 
@@ -150,6 +151,10 @@ func (s *source) readPage(ctx context.Context) {
 		clear(s.series)
 	}
 }
+
+// reportInterval is how often at most other errors of a source are logged: some have the numbers of
+// ports in them.
+const reportInterval = time.Minute
 
 // report sets the status, and logs it if it is new.
 func (s *source) report(p *page, err error) {
@@ -174,7 +179,9 @@ func (s *source) report(p *page, err error) {
 	case text == s.lastError:
 	case text == "":
 		s.log.Info("source {source} is read without errors again", "source", s.name)
+	case s.lastError != "" && time.Since(s.reported) < reportInterval:
 	default:
+		s.reported = time.Now()
 		s.log.Warn("source {source}: {error}", "source", s.name, "error", text)
 	}
 	s.lastError = text
@@ -258,5 +265,3 @@ func (s *source) drop() {
 	}
 	clear(s.dirty)
 }
-
-func floatBits(f float64) uint64 { return math.Float64bits(f) }

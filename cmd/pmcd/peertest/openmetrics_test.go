@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
@@ -16,6 +19,9 @@ import (
 )
 
 const pythonOpenMetrics = "/var/lib/pcp/pmdas/openmetrics/pmdaopenmetrics.python"
+
+// qaPages are those of PCP's own tests.
+const qaPages = "/var/lib/pcp/testsuite/openmetrics/samples/*.txt"
 
 // openMetricsServer serves the pages of the agent's tests. Of a page with a second version, that is
 // served after *later was set.
@@ -78,6 +84,15 @@ func openMetricsConf(t *testing.T, url string) string {
 		name := filepath.Base(path)
 		write(strings.TrimSuffix(name, ".txt")+".url", url+"/"+name+"\n", 0o644)
 	}
+	for _, path := range must(filepath.Glob(qaPages))(t) {
+		// With the large ones, PCP's agent takes too long to start. Labels with quotes are not valid
+		// JSON in it.
+		if text := string(must(os.ReadFile(path))(t)); len(text) > 25_000 || strings.Contains(text, `\"`) {
+			continue
+		}
+		name := strings.NewReplacer("-", "_", ".txt", "").Replace(filepath.Base(path))
+		write("qa/"+name+".url", "file://"+path, 0o644)
+	}
 	for _, name := range []string{"latin1", "charset", "changes", "redirect", "error", "missing"} {
 		write("http/"+name+".url", url+"/"+name, 0o644)
 	}
@@ -107,14 +122,10 @@ func openMetricsDaemon(t *testing.T, command, conf string, saved map[string]stri
 	c := peer.Config{
 		Agents: []string{"openmetrics 144 pipe binary notready " + command + " -d 144 -u root -c " + conf},
 		PMNS:   "root {\n\topenmetrics 144:*:*\n}\n",
+		Args:   []string{"-q", "60"},
 		Bare:   true,
+		Files:  make(map[string]string),
 	}
-	if saved == nil {
-		d := peer.StartT(t, peer.CPmcd, c)
-		waitOpenMetrics(t, d)
-		return d
-	}
-	c.Files = make(map[string]string)
 	for name, text := range saved {
 		c.Files["var/config/pmda/"+name] = text
 	}
@@ -232,4 +243,62 @@ func TestOpenMetrics(t *testing.T) {
 		compareFiles(t, second, openMetricsFiles(t, p.C))
 		compareFiles(t, second, openMetricsFiles(t, p.Ours))
 	})
+	t.Run("files of root become those of pcp", func(t *testing.T) {
+		pcp := must(user.Lookup("pcp"))(t)
+		d := openMetricsDaemon(t, ours, conf+" -u pcp", second)
+		path := filepath.Join(d.Dir, "var/config/pmda/144.0.py")
+		st := must(os.Stat(path))(t).Sys().(*syscall.Stat_t)
+		if fmt.Sprint(st.Uid) != pcp.Uid || string(must(os.ReadFile(path))(t)) != second["144.0.py"] {
+			t.Errorf("%s has owner %d, want %s", path, st.Uid, pcp.Uid)
+		}
+	})
+}
+
+// A line for PCP's agent starts ours, with its options, if Python or the agent does not exist.
+func TestOpenMetricsWithoutPython(t *testing.T) {
+	peer.Require(t)
+	dir := t.TempDir() // as installed: pmcd, and beside it pmdas/pmdaopenmetrics
+	pmcd := filepath.Join(dir, "pmcd")
+	for to, from := range map[string]string{
+		pmcd: must(peer.UnderTest())(t),
+		filepath.Join(dir, "pmdas", "pmdaopenmetrics"): must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t),
+	} {
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, must(os.ReadFile(from))(t), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conf := t.TempDir()
+	if err := os.WriteFile(filepath.Join(conf, "a.url"), []byte("file://"+conf+"/page"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(conf, "page"), []byte("x 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	me := must(user.Current())(t).Username
+	for _, line := range []string{"/nonexistent/python3 " + pythonOpenMetrics, "/bin/sh /nonexistent/pmdaopenmetrics.python"} {
+		d := peer.StartT(t, pmcd, peer.Config{
+			Agents: []string{"openmetrics 144 pipe binary notready " + line + " -d 144 -u " + me + " -c " + conf},
+			PMNS:   "root {\n\topenmetrics 144:*:*\n}\n",
+		})
+		waitOpenMetrics(t, d)
+		o, err := d.Run(t.Context(), peer.Unix, words("pminfo -h {host} -f openmetrics.a"))
+		if err != nil || !strings.Contains(o.Stdout, "value 1") {
+			t.Errorf("%s: %v\n%s", line, err, o)
+		}
+		missing := strings.Fields(line)[0]
+		if missing == "/bin/sh" {
+			missing = strings.Fields(line)[1]
+		}
+		want := dir + "/pmdas/pmdaopenmetrics: " + missing + " does not exist"
+		if log := d.Log(); !strings.Contains(log, want) {
+			t.Errorf("%s: no %q in the log:\n%s", line, want, log)
+		}
+		out, err := exec.Command(pmcd, "-v", "-c", filepath.Join(d.Dir, "conf"), "-n", filepath.Join(d.Dir, "pmns")).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: no %q from pmcd -v: %v\n%s", line, want, err, out)
+		}
+	}
 }
