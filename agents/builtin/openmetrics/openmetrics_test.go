@@ -402,3 +402,27 @@ func TestLabels(t *testing.T) {
 		}
 	}
 }
+
+// At the start, the agent does not wait for a slow source longer than later. That source has names when
+// it has replied.
+func TestSlowStart(t *testing.T) {
+	h := newHost(t)
+	release := make(chan struct{})
+	h.source("good", "x 1\n")
+	h.handle("slow", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+			fmt.Fprint(w, "x 2\n")
+		case <-r.Context().Done():
+		}
+	})
+	a := h.open(Options{Timeout: short})
+	a.scan()
+	a.read(t.Context(), a.sources, time.Hour) // as Prepare does
+	testutil.Eventually(t, "the good one has a value", func() bool { return values(t, a, "good") == "good.x 1" })
+	if got := status(t, a, "slow"); got != "unknown" {
+		t.Errorf("status %s", got)
+	}
+	close(release)
+	testutil.Eventually(t, "the slow one has a value", func() bool { return values(t, a, "slow") == "slow.x 2" })
+}
