@@ -215,6 +215,10 @@ func (c *comparer) values(x, y *Metric) {
 		c.skip(x.Name, "", ownDaemon)
 		return
 	}
+	if momentary.MatchString(x.Name) {
+		c.skip(x.Name, "", moves)
+		return
+	}
 	if len(x.Values) == 0 && len(y.Values) == 0 {
 		c.skip(x.Name, "", noValue)
 		return

@@ -8,6 +8,10 @@ import (
 // ownNumbers are metrics whose values are those of the daemon itself: two of them have others.
 var ownNumbers = regexp.MustCompile(`^pmcd\.(pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
 
+// momentary are metrics that have another value at each moment: the agent that reads them is one of
+// the processes that run.
+var momentary = regexp.MustCompile(`^((hot)?proc\.psinfo\.(signal|signal_s|sname|wchan|wchan_s|processor|eip|esp)|proc\.runq\..*|kernel\.all\.(running|runnable|blocked))$`)
+
 // ofAgents are the metrics and instances that follow from which agents a pmcd has.
 var ofAgents = regexp.MustCompile(`^(pmcd\.(numagents|agent\..*)|instance domain 2\.3)$`)
 
@@ -45,6 +49,7 @@ var knownDifferences = []knownDifference{
 	{`instance domain 60\.17`, isNumber, "agents/linux.md", "ids of interface addresses"},
 	{`kvm\..*`, isValue, "agents/kvm.md", "counters that the kernel does not have"},
 	{`(hot)?proc\.psinfo\.(priority|rt_priority|policy|policy_s|delayacct_blkio_time|guest_time|cguest_time)`, isValue, "agents/proc.md", "psinfo.priority, rt_priority, policy"},
+	{`(hot)?proc\.psinfo\.psargs`, isValue, "agents/proc.md", "psinfo.psargs"},
 	{`(hot)?proc\.psinfo\.ngid`, isValue, "agents/proc.md", "psinfo.ngid"},
 	{`(hot)?proc\.id\.gid(_nm)?`, isValue, "agents/proc.md", "id.gid"},
 	{`(hot)?proc\.io\..*`, isValue, "agents/proc.md", "a process that may be opened but not read"},
