@@ -119,6 +119,23 @@ func TestCgroups2(t *testing.T) {
 	}
 }
 
+// The directories are read once in a fetch, also for metrics of several controllers, and only the
+// files of the metrics.
+func TestCgroupsAreReadOnce(t *testing.T) {
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, cgroups2)})
+	fetch := r.Repeat("cgroup.cpu.stat.usage", "cgroup.memory.current", "cgroup.memory.stat.anon", "cgroup.cpuset.cpus", "cgroup.io.stat.rios")
+	fetch()
+	n := make(map[string]int)
+	for _, file := range r.opened(func() { fetch() }) {
+		n[file]++
+	}
+	for file, want := range map[string]int{"/cg/a.slice": 1, "/cg/cpu.stat": 1, "/cg/a.slice/cpu.pressure": 0, "/cg/a.slice/cpuset.mems": 0, "/cg/a.slice/memory.current": 1} {
+		if n[file] != want {
+			t.Errorf("%s was opened %d times, want %d", file, n[file], want)
+		}
+	}
+}
+
 // Numbers belong to the last device before them. Some kernels write no newline after a device
 // without numbers.
 func TestDevicesInOneLine(t *testing.T) {

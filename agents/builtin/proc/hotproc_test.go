@@ -93,16 +93,25 @@ func TestSampler(t *testing.T) {
 	if fmt.Sprint(v.pids) != "[5]" || v.varsOf(6) != nil {
 		t.Fatalf("hot are %v", v.pids)
 	}
-	want := [len(numVars)]float64{varCPU: 0.5, varSwitches: 2, varVirtual: 8, varResident: 8, varIO: 2}
+	// The predicate does not need ctxswitch and iodemand: there are no earlier counters.
+	want := [len(numVars)]float64{varCPU: 0.5, varVirtual: 8, varResident: 8}
 	if got := v.varsOf(5).nums; got != want {
 		t.Errorf("process 5 has %v, want %v", got, want)
 	}
 	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", v.totals) != fmt.Sprintf("%.3f", want) {
 		t.Errorf("totals %+v, want %+v", v.totals, want)
 	}
+	// They are there in the next scan.
+	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 200 200 0 0 20 0 1 0 7 8192 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/5/io", "read_bytes: 9216\n")
+	pmdatest.WriteFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t4\n")
+	want[varSwitches], want[varIO] = 2, 2
+	if v := s.scan(p, now.Add(4*time.Second)); v.varsOf(5) == nil || v.varsOf(5).nums != want {
+		t.Errorf("process 5 then has %v, want %v", v.varsOf(5), want)
+	}
 	// The counters of another process with the same process id start at 0.
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
-	if v := s.scan(p, now.Add(4*time.Second)); len(v.pids) != 0 {
+	if v := s.scan(p, now.Add(6*time.Second)); len(v.pids) != 0 {
 		t.Errorf("hot are %v", v.pids)
 	}
 }

@@ -1,6 +1,7 @@
 package sysfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // newReader returns a Reader for a tree with a few files.
@@ -82,6 +85,40 @@ func TestText(t *testing.T) {
 	for path, want := range map[string]error{"/sys/a": syscall.EISDIR, "/sys/none": fs.ErrNotExist, "/sys/a\x00": fs.ErrNotExist} {
 		if b, err := r.Path(path).Text(9); !errors.Is(err, want) || b != nil {
 			t.Errorf("%q: %q, %v, want %v", path, b, err, want)
+		}
+	}
+}
+
+func TestWhole(t *testing.T) {
+	r := newReader(t)
+	for path, want := range map[string]string{"/sys/a/large": strings.Repeat("7", 5000), "/sys/a/nothing": ""} {
+		if b, err := r.Path(path).Whole(10000); string(b) != want || err != nil {
+			t.Errorf("%s: %d bytes, %v", path, len(b), err)
+		}
+	}
+	// The kernel gives status in one piece, and mounts in several if there are many.
+	var proc Reader
+	if b, err := proc.Path("/proc/self/status").Whole(1 << 20); !bytes.Contains(b, []byte("\nnonvoluntary_ctxt_switches:")) || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestIsLeaf(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(root, "a"), &st); err != nil || st.Nlink != 3 {
+		testutil.Missing(t, errors.New("a file system that counts links"))
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(root, "file"), nil, 0o644), os.Mkdir(filepath.Join(root, "private"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	r := Reader{Root: root}
+	for path, want := range map[string]bool{"/a": false, "/a/b": true, "/file": false, "/none": false, "/a\x00": false, "/private": false} {
+		if got := r.Path(path).IsLeaf(); got != want {
+			t.Errorf("%q: %v", path, got)
 		}
 	}
 }
