@@ -38,7 +38,7 @@ type Group struct {
 type Item[T any] struct {
 	Value T
 
-	member     *member[T] // nil if the Item is in no Queue
+	node       *node[T] // whose waiter it is; nil if the Item is in no Queue
 	prev, next *Item[T]
 }
 
@@ -48,35 +48,25 @@ type Item[T any] struct {
 // Waiters without a Key are the daemon's own. They are served before all others, in
 // the order in which they have come.
 type Queue[T any] struct {
-	own     member[T]
-	turn    *group[T] // is served next; nil if there is none
-	last    *group[T] // was served last; nil if it has had no waiters since
-	groups  map[Group]*group[T]
-	members map[Key]*member[T]
+	root    node[T] // has the daemon's own waiters; its children are the groups
+	groups  map[Group]*node[T]
+	members map[Key]*node[T]
 	n       int
 	most    int // members or groups at a time, since the maps were made
 
-	freeGroups  *group[T] // for reuse, linked by next
-	freeMembers *member[T]
-	free        int // in the two lists
+	free    *node[T] // for reuse, linked by next
+	numFree int
 }
 
-// A group is in a Queue while it has waiters.
-type group[T any] struct {
-	id         Group
-	front      member[T]  // the waiters of PushFront
-	inRow      int        // of front that were served one after the other
-	turn       *member[T] // is served next; nil if there is none but front
-	last       *member[T] // was served last; nil if it has had no waiters since
-	prev, next *group[T]  // a ring
-}
-
-// A member is in its group while it has waiters.
-type member[T any] struct {
-	key         Key
-	group       *group[T] // nil for the daemon's own
-	first, last *Item[T]
-	prev, next  *member[T] // a ring
+// A node is a group or a member. It is in a Queue while it has waiters or children.
+type node[T any] struct {
+	key         Key      // of a member; a group uses only key.Group
+	parent      *node[T] // a member's group, or the root; nil for the root
+	first, last *Item[T] // its waiters; those of a group have come by PushFront
+	inRow       int      // how many of these were served one after the other, of a group
+	turn        *node[T] // the child that is served next; nil if there is none
+	served      *node[T] // the child that was served last; nil if it has had no waiters since
+	prev, next  *node[T] // a ring of the children of parent
 }
 
 // Len returns the number of waiters.
@@ -84,12 +74,11 @@ func (q *Queue[T]) Len() int { return q.n }
 
 // Push adds a waiter, which must not be in a Queue. key is nil for the daemon's own.
 func (q *Queue[T]) Push(it *Item[T], key *Key) {
-	m := &q.own
+	owner := &q.root
 	if key != nil {
-		m = q.member(key)
+		owner = q.member(key)
 	}
-	m.push(it)
-	q.n++
+	q.push(it, owner)
 }
 
 // maxInRow is how many waiters of PushFront are served before another one of their group.
@@ -98,87 +87,80 @@ const maxInRow = 8
 // PushFront adds a waiter that is served before the others of its group, but after those
 // that PushFront has added before. After [maxInRow] of these, one of the others is served.
 // key is not nil.
-func (q *Queue[T]) PushFront(it *Item[T], key *Key) {
-	q.group(key.Group).front.push(it)
+func (q *Queue[T]) PushFront(it *Item[T], key *Key) { q.push(it, q.group(key.Group)) }
+
+func (q *Queue[T]) push(it *Item[T], owner *node[T]) {
+	it.node, it.prev, it.next = owner, owner.last, nil
+	if owner.last == nil {
+		owner.first = it
+	} else {
+		owner.last.next = it
+	}
+	owner.last = it
 	q.n++
 }
 
-// push adds a waiter to m.
-func (m *member[T]) push(it *Item[T]) {
-	it.member, it.prev, it.next = m, m.last, nil
-	if m.last == nil {
-		m.first = it
-	} else {
-		m.last.next = it
-	}
-	m.last = it
-}
-
-// member returns the member with a key. A new member is served after all others of its
-// group but the one that was served last.
-func (q *Queue[T]) member(key *Key) *member[T] {
-	if m := q.members[*key]; m != nil {
-		return m
-	}
-	g := q.group(key.Group)
-	if q.members == nil {
-		q.members = make(map[Key]*member[T])
-	}
-	m := q.newMember()
-	m.key, m.group = *key, g
-	q.members[*key] = m
-	q.most = max(q.most, len(q.members))
-	if g.turn == nil {
-		g.turn, m.prev, m.next = m, m, m
-	} else {
-		m.next = cmp.Or(g.last, g.turn)
-		m.prev = m.next.prev
-		m.prev.next, m.next.prev = m, m
-		if g.turn == g.last {
-			g.turn = m
+func (q *Queue[T]) member(key *Key) *node[T] {
+	m := q.members[*key]
+	if m == nil {
+		if q.members == nil {
+			q.members = make(map[Key]*node[T])
 		}
+		m = q.add(*key, q.group(key.Group))
+		q.members[*key] = m
+		q.most = max(q.most, len(q.members))
 	}
 	return m
 }
 
-// group returns the group with an id. A new group is served after all others but the one
-// that was served last.
-func (q *Queue[T]) group(id Group) *group[T] {
-	if g := q.groups[id]; g != nil {
-		return g
-	}
-	if q.groups == nil {
-		q.groups = make(map[Group]*group[T])
-	}
-	g := q.newGroup()
-	g.id, g.front.group = id, g
-	q.groups[id] = g
-	q.most = max(q.most, len(q.groups))
-	if q.turn == nil {
-		q.turn, g.prev, g.next = g, g, g
-	} else {
-		g.next = cmp.Or(q.last, q.turn)
-		g.prev = g.next.prev
-		g.prev.next, g.next.prev = g, g
-		if q.turn == q.last {
-			q.turn = g
+func (q *Queue[T]) group(id Group) *node[T] {
+	g := q.groups[id]
+	if g == nil {
+		if q.groups == nil {
+			q.groups = make(map[Group]*node[T])
 		}
+		g = q.add(Key{Group: id}, &q.root)
+		q.groups[id] = g
+		q.most = max(q.most, len(q.groups))
 	}
 	return g
 }
 
+// add adds a child to p. It is served after all others but the one that was served last.
+func (q *Queue[T]) add(key Key, p *node[T]) *node[T] {
+	n := q.free
+	if n == nil {
+		n = new(node[T])
+	} else {
+		q.free, n.next = n.next, nil
+		q.numFree--
+	}
+	n.key, n.parent = key, p
+	if p.turn == nil {
+		p.turn, n.prev, n.next = n, n, n
+		return n
+	}
+	n.next = cmp.Or(p.served, p.turn)
+	n.prev = n.next.prev
+	n.prev.next, n.next.prev = n, n
+	if p.turn == p.served {
+		p.turn = n
+	}
+	return n
+}
+
 // Peek returns the waiter that is served next; nil if there is none.
 func (q *Queue[T]) Peek() *Item[T] {
+	g := q.root.turn
 	switch {
-	case q.own.first != nil:
-		return q.own.first
-	case q.turn == nil:
-	case q.turn.turn == nil, q.turn.front.first != nil && q.turn.inRow < maxInRow:
-		return q.turn.front.first
-	default:
-		return q.turn.turn.first
+	case q.root.first != nil:
+		return q.root.first
+	case g == nil:
+		return nil
+	case g.turn == nil, g.first != nil && g.inRow < maxInRow:
+		return g.first
 	}
-	return nil
+	return g.turn.first
 }
 
 // Pop removes and returns the waiter that is served next; nil if there is none.
@@ -187,14 +169,13 @@ func (q *Queue[T]) Pop() *Item[T] {
 	if it == nil {
 		return nil
 	}
-	if m := it.member; m.group != nil {
-		g := m.group
-		if m == &g.front {
-			g.inRow++
-		} else {
-			g.last, g.turn, g.inRow = m, m.next, 0
-		}
-		q.last, q.turn = g, g.next
+	if n := it.node; n.parent == &q.root {
+		n.inRow++
+	} else if n.parent != nil {
+		n.parent.inRow = 0
+	}
+	for n := it.node; n.parent != nil; n = n.parent {
+		n.parent.served, n.parent.turn = n, n.next
 	}
 	q.Remove(it)
 	return it
@@ -202,58 +183,79 @@ func (q *Queue[T]) Pop() *Item[T] {
 
 // Remove removes a waiter that is in q. It reports false if the waiter is not.
 func (q *Queue[T]) Remove(it *Item[T]) bool {
-	m := it.member
-	if m == nil {
+	n := it.node
+	if n == nil {
 		return false
 	}
 	if it.prev == nil {
-		m.first = it.next
+		n.first = it.next
 	} else {
 		it.prev.next = it.next
 	}
 	if it.next == nil {
-		m.last = it.prev
+		n.last = it.prev
 	} else {
 		it.next.prev = it.prev
 	}
-	it.member, it.prev, it.next = nil, nil, nil
+	it.node, it.prev, it.next = nil, nil, nil
 	q.n--
-	if m.first == nil && m.group != nil {
-		q.forget(m)
+	for n.parent != nil && n.first == nil && n.turn == nil {
+		p := n.parent
+		q.forget(n)
+		n = p
+	}
+	if len(q.groups) == 0 && q.most > maxFree { // a map does not shrink
+		q.members, q.groups, q.most = nil, nil, 0
 	}
 	return true
 }
 
-// All returns all waiters, those of each group together.
-func (q *Queue[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		if !q.own.each(yield) || q.turn == nil {
-			return
-		}
-		for g := q.turn; ; {
-			if !g.front.each(yield) {
-				return
-			}
-			for m := g.turn; m != nil; {
-				if !m.each(yield) {
-					return
-				}
-				if m = m.next; m == g.turn {
-					break
-				}
-			}
-			if g = g.next; g == q.turn {
-				return
-			}
-		}
+// maxFree is how many nodes a Queue keeps for reuse.
+const maxFree = 64
+
+// forget removes a node that has neither waiters nor children.
+func (q *Queue[T]) forget(n *node[T]) {
+	p := n.parent
+	if p == &q.root {
+		delete(q.groups, n.key.Group)
+	} else {
+		delete(q.members, n.key)
+	}
+	n.prev.next, n.next.prev = n.next, n.prev
+	if p.turn == n {
+		p.turn = n.next
+	}
+	if p.served == n {
+		p.served = nil
+	}
+	if n.next == n {
+		p.turn = nil
+	}
+	*n = node[T]{}
+	if q.numFree < maxFree {
+		q.numFree++
+		n.next, q.free = q.free, n
 	}
 }
 
-// each calls yield for the waiters of m until that returns false.
-func (m *member[T]) each(yield func(T) bool) bool {
-	for it := m.first; it != nil; it = it.next {
+// All returns all waiters, those of each group together.
+func (q *Queue[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) { q.root.each(yield) }
+}
+
+// each calls yield for the waiters of n and of its children until that returns false.
+func (n *node[T]) each(yield func(T) bool) bool {
+	for it := n.first; it != nil; it = it.next {
 		if !yield(it.Value) {
 			return false
+		}
+	}
+	for c := n.turn; c != nil; {
+		if !c.each(yield) {
+			return false
+		}
+		if c = c.next; c == n.turn {
+			break
 		}
 	}
 	return true
