@@ -59,90 +59,47 @@ var (
 
 // Counter defines a metric with one value. If m is invalid, Publish says so, and the result
 // can be used nevertheless. The same holds for the other methods that define metrics.
-func (r *Registry) Counter(m Metric) *Counter {
-	c := r.newCounter()
-	r.define(counter, m, &c.word)
-	return c
-}
+func (r *Registry) Counter(m Metric) *Counter { return single[Counter](r, counter, m) }
 
 // FloatCounter defines a metric with one value.
 func (r *Registry) FloatCounter(m Metric) *FloatCounter {
-	c := r.newFloatCounter()
-	r.define(floatCounter, m, &c.word)
-	return c
+	return single[FloatCounter](r, floatCounter, m)
 }
 
 // Gauge defines a metric with one value.
-func (r *Registry) Gauge(m Metric) *Gauge {
-	g := r.newGauge()
-	r.define(gauge, m, &g.word)
-	return g
-}
+func (r *Registry) Gauge(m Metric) *Gauge { return single[Gauge](r, gauge, m) }
 
 // FloatGauge defines a metric with one value.
-func (r *Registry) FloatGauge(m Metric) *FloatGauge {
-	g := r.newFloatGauge()
-	r.define(floatGauge, m, &g.word)
-	return g
-}
+func (r *Registry) FloatGauge(m Metric) *FloatGauge { return single[FloatGauge](r, floatGauge, m) }
 
 // String defines a metric with one value.
-func (r *Registry) String(m Metric) *String {
-	s := r.newString()
-	r.define(text, m, s)
-	return s
-}
+func (r *Registry) String(m Metric) *String { return single[String](r, text, m) }
 
 // Elapsed defines a metric with one value.
-func (r *Registry) Elapsed(m Metric) *Elapsed {
-	e := r.newElapsed()
-	r.define(elapsed, m, e)
-	return e
+func (r *Registry) Elapsed(m Metric) *Elapsed { return single[Elapsed](r, elapsed, m) }
+
+// A value is a pointer to the value of a metric, of a type V.
+type value[V any] interface {
+	*V
+	cell
+	init(r *Registry)
 }
 
-func (r *Registry) newCounter() *Counter {
-	c := new(Counter)
-	c.word.init(r)
-	return c
+func newValue[V any, P value[V]](r *Registry) P {
+	v := P(new(V))
+	v.init(r)
+	return v
 }
 
-func (r *Registry) newFloatCounter() *FloatCounter {
-	c := new(FloatCounter)
-	c.word.init(r)
-	return c
-}
-
-func (r *Registry) newGauge() *Gauge {
-	g := new(Gauge)
-	g.word.init(r)
-	return g
-}
-
-func (r *Registry) newFloatGauge() *FloatGauge {
-	g := new(FloatGauge)
-	g.word.init(r)
-	return g
-}
-
-func (r *Registry) newString() *String {
-	s := new(String)
-	s.init(r)
-	return s
-}
-
-func (r *Registry) newElapsed() *Elapsed {
-	e := new(Elapsed)
-	e.init(r)
-	return e
-}
-
-// define defines a metric with one value.
-func (r *Registry) define(k kind, m Metric, c cell) {
+// single defines a metric with one value.
+func single[V any, P value[V]](r *Registry, k kind, m Metric) P {
+	v := newValue[V, P](r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if def := r.check(k, m); def != nil {
-		def.cells = []cell{c}
+		def.cells = []cell{v}
 	}
+	return v
 }
 
 // check adds a metric without values. It records what is wrong with the metric, and returns

@@ -3,7 +3,7 @@ package mmv
 import "math"
 
 // A Counter is a number that increases. Clients compute its rate.
-type Counter struct{ word word }
+type Counter struct{ word }
 
 // Inc adds 1.
 func (c *Counter) Inc() { c.Add(1) }
@@ -39,7 +39,7 @@ func (c *Counter) Unset() {
 }
 
 // A FloatCounter is a number with a fraction that increases, such as a time in seconds.
-type FloatCounter struct{ word word }
+type FloatCounter struct{ word }
 
 // Add adds n.
 func (c *FloatCounter) Add(n float64) {
@@ -74,7 +74,7 @@ func (c *FloatCounter) Unset() {
 //
 // With [Config.Sentinel] the file represents an absent value as -1, so a gauge that may be
 // negative should be a [FloatGauge] there.
-type Gauge struct{ word word }
+type Gauge struct{ word }
 
 // Inc adds 1.
 func (g *Gauge) Inc() { g.Add(1) }
@@ -112,7 +112,7 @@ func (g *Gauge) Unset() {
 }
 
 // A FloatGauge is a number with a fraction that goes up and down.
-type FloatGauge struct{ word word }
+type FloatGauge struct{ word }
 
 // Add adds n, which may be negative.
 func (g *FloatGauge) Add(n float64) {

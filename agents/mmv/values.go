@@ -50,40 +50,32 @@ func (v *Values[V]) replace(change func(map[string]*V)) {
 }
 
 // Counter defines a metric with a value for each instance.
-func (x *Instances) Counter(m Metric) *Values[Counter] {
-	return define(x, counter, m, func() (*Counter, cell) { c := x.registry.newCounter(); return c, &c.word })
-}
+func (x *Instances) Counter(m Metric) *Values[Counter] { return multiple[Counter](x, counter, m) }
 
 // FloatCounter defines a metric with a value for each instance.
 func (x *Instances) FloatCounter(m Metric) *Values[FloatCounter] {
-	return define(x, floatCounter, m, func() (*FloatCounter, cell) { c := x.registry.newFloatCounter(); return c, &c.word })
+	return multiple[FloatCounter](x, floatCounter, m)
 }
 
 // Gauge defines a metric with a value for each instance.
-func (x *Instances) Gauge(m Metric) *Values[Gauge] {
-	return define(x, gauge, m, func() (*Gauge, cell) { g := x.registry.newGauge(); return g, &g.word })
-}
+func (x *Instances) Gauge(m Metric) *Values[Gauge] { return multiple[Gauge](x, gauge, m) }
 
 // FloatGauge defines a metric with a value for each instance.
 func (x *Instances) FloatGauge(m Metric) *Values[FloatGauge] {
-	return define(x, floatGauge, m, func() (*FloatGauge, cell) { g := x.registry.newFloatGauge(); return g, &g.word })
+	return multiple[FloatGauge](x, floatGauge, m)
 }
 
 // String defines a metric with a value for each instance.
-func (x *Instances) String(m Metric) *Values[String] {
-	return define(x, text, m, func() (*String, cell) { s := x.registry.newString(); return s, s })
-}
+func (x *Instances) String(m Metric) *Values[String] { return multiple[String](x, text, m) }
 
 // Elapsed defines a metric with a value for each instance.
-func (x *Instances) Elapsed(m Metric) *Values[Elapsed] {
-	return define(x, elapsed, m, func() (*Elapsed, cell) { e := x.registry.newElapsed(); return e, e })
-}
+func (x *Instances) Elapsed(m Metric) *Values[Elapsed] { return multiple[Elapsed](x, elapsed, m) }
 
-// define defines a metric with a value for each instance.
-func define[V any](x *Instances, k kind, m Metric, make func() (*V, cell)) *Values[V] {
+// multiple defines a metric with a value for each instance.
+func multiple[V any, P value[V]](x *Instances, k kind, m Metric) *Values[V] {
 	x.registry.mu.Lock()
 	defer x.registry.mu.Unlock()
-	v := &Values[V]{make: make}
+	v := &Values[V]{make: func() (*V, cell) { v := newValue[V, P](x.registry); return v, v }}
 	names := []string{}
 	for _, inst := range x.list {
 		names = append(names, inst.name)
