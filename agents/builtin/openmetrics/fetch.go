@@ -3,6 +3,7 @@ package openmetrics
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -81,7 +82,7 @@ func (a *agent) put(ctx context.Context, id pdu.PMID, p *pdu.Profile, w *pdu.Res
 		m.put(w, int32(i), i)
 	}
 	if selected.Exclude && !selected.All() {
-		for _, inst := range selected.Insts {
+		for _, inst := range slices.Compact(slices.Sorted(slices.Values(selected.Insts))) {
 			any = any || inst >= 0 && int(inst) < m.insts.saved
 			if inst >= 0 && int(inst) < n {
 				add(int(inst))

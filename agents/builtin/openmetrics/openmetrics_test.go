@@ -63,10 +63,10 @@ func TestNumbers(t *testing.T) {
 	a = h.start(Options{})
 	check(`b.m "0 l:1" 7 "2 l:3" 6`+"\n"+`b.new "0 l:x" 5`, "b")
 
-	// One instance of several, and one that there is not.
-	one := &pdu.Profile{Exclude: true, InDoms: []pdu.InDomProfile{{InDom: pdu.NewInDom(Domain, instSerial(1, 0)), Exclude: true, Insts: []int32{2, 77}}}}
-	if r := fetch(t, a, one, pdu.NewPMID(Domain, 1, 0)); len(r.Sets[0].Values) != 1 || r.Sets[0].Values[0].Inst != 2 {
-		t.Errorf("instance 2: %+v", r.Sets)
+	// Some instances, in another order and twice, and some that there are not.
+	some := &pdu.Profile{Exclude: true, InDoms: []pdu.InDomProfile{{InDom: pdu.NewInDom(Domain, instSerial(1, 0)), Exclude: true, Insts: []int32{2, 77, 0, 2, -5}}}}
+	if r := fetch(t, a, some, pdu.NewPMID(Domain, 1, 0)); len(r.Sets[0].Values) != 2 || r.Sets[0].Values[0].Inst != 0 || r.Sets[0].Values[1].Inst != 2 {
+		t.Errorf("instances 0 and 2: %+v", r.Sets)
 	}
 }
 
