@@ -211,6 +211,20 @@ func TestLoad(t *testing.T) {
 	})
 }
 
+// A group that comes when as many as can be counted have one request each takes the place of one.
+func TestLoadOfLaterGroup(t *testing.T) {
+	var l load
+	for i := range maxGroups {
+		l.count(fairqueue.Group{ID: 1000 + uint64(i)})
+	}
+	for range 3 {
+		l.count(fairqueue.Group{ID: 7})
+	}
+	if n := l.groups[fairqueue.Group{ID: 7}]; n != 2 {
+		t.Errorf("3 requests are counted as %d, want 2: the first one removes groups", n)
+	}
+}
+
 func BenchmarkSlots(b *testing.B) {
 	p := New()
 	var n atomic.Uint64
