@@ -76,13 +76,10 @@ func (c *linuxConn) Compact() {
 // readNow reads what is there from the connection's descriptor, without waiting.
 func (c *linuxConn) readNow(fd uintptr, b []byte) (n int, err error) {
 	b = b[:min(len(b), rawio.MaxSyscallBytes)]
-	switch {
-	case c.rights:
+	if c.rights {
 		n, err = rawio.ReadNoRights(fd, b)
-	case c.state == blocking:
+	} else {
 		n, err = rawio.Recv(fd, b)
-	default:
-		n, err = rawio.Read(fd, b)
 	}
 	if err == rawio.ErrRights { // never wrapped
 		err = ErrRights
