@@ -19,20 +19,14 @@ func (f *filesystems) parse(b []byte) {
 	if f.h.container != nil {
 		hostPath = func(path string) string { return path }
 	}
-	for len(b) > 0 {
-		var line []byte
-		line, b = sysfile.CutLine(b)
-		device, line := sysfile.Field(line)
-		mount, line := sysfile.Field(line)
-		typ, line := sysfile.Field(line)
-		options, _ := sysfile.Field(line)
-		if len(options) == 0 || isIgnoredType(string(typ)) {
+	for m := range sysfile.Mounts(b) {
+		if len(m.Options) == 0 || isIgnoredType(string(m.Type)) {
 			continue
 		}
-		instances, name := f.devices, string(device)
-		if string(typ) == "tmpfs" {
-			instances, name = f.tmpfs, string(mount)
-		} else if !strings.HasPrefix(name, "/dev") && string(mount) != "/" {
+		instances, name := f.devices, string(m.Device)
+		if string(m.Type) == "tmpfs" {
+			instances, name = f.tmpfs, string(m.Path)
+		} else if !strings.HasPrefix(name, "/dev") && string(m.Path) != "/" {
 			continue
 		}
 		if !strings.HasPrefix(name, "/dev/mapper") && !strings.HasPrefix(name, "/dev/md") {
@@ -40,12 +34,12 @@ func (f *filesystems) parse(b []byte) {
 		}
 		if d := instances.add([]byte(name)); d != nil {
 			*d = filesystem{
-				device:   string(device),
-				typ:      string(typ),
-				mount:    string(mount),
-				path:     hostPath(path.Clean("/" + unescape(mount))),
+				device:   string(m.Device),
+				typ:      string(m.Type),
+				mount:    string(m.Path),
+				path:     hostPath(path.Clean("/" + unescape(m.Path))),
 				f:        f,
-				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
+				readonly: slices.Contains(strings.Split(string(m.Options), ","), "ro"),
 			}
 			d.inMemory = f.reached == nil && statfsInMemory(d.typ) && !slices.ContainsFunc(waits, func(dir string) bool { return isBelow(d.path, dir) })
 		}
@@ -55,16 +49,11 @@ func (f *filesystems) parse(b []byte) {
 // remoteMounts returns the mount points at which a look-up of a name may wait, because the
 // file system asks a server or a process whether the name is still there.
 func (f *filesystems) remoteMounts(b []byte) (dirs []string) {
-	for len(b) > 0 {
-		var line []byte
-		line, b = sysfile.CutLine(b)
-		_, line = sysfile.Field(line)
-		mount, line := sysfile.Field(line)
-		typ, _ := sysfile.Field(line)
-		switch string(typ) {
+	for m := range sysfile.Mounts(b) {
+		switch string(m.Type) {
 		case "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "devtmpfs":
 		default:
-			dirs = append(dirs, path.Clean("/"+unescape(mount)))
+			dirs = append(dirs, path.Clean("/"+unescape(m.Path)))
 		}
 	}
 	return dirs

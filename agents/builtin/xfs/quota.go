@@ -91,14 +91,9 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 		return err
 	}
 	var devices []string
-	for len(b) > 0 {
-		var line, device, typ []byte
-		line, b = sysfile.CutLine(b)
-		device, line = sysfile.Field(line)
-		_, line = sysfile.Field(line)
-		typ, _ = sysfile.Field(line)
-		if string(typ) == "xfs" && bytes.HasPrefix(device, []byte("/dev")) {
-			devices = append(devices, q.deviceName(string(device)))
+	for m := range sysfile.Mounts(b) {
+		if string(m.Type) == "xfs" && bytes.HasPrefix(m.Device, []byte("/dev")) {
+			devices = append(devices, q.deviceName(string(m.Device)))
 		}
 	}
 	var projects []byte

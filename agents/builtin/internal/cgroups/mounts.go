@@ -23,17 +23,11 @@ type Mount struct {
 // the directory that has the host's /sys, "" for /. In a container the text names mounts of
 // the container, those of the host among them with the path below root.
 func ParseMounts(text []byte, root string) (mounts []Mount) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = sysfile.CutLine(text)
-		_, rest := sysfile.Field(line)
-		path, rest := sysfile.Field(rest)
-		typ, rest := sysfile.Field(rest)
-		options, _ := sysfile.Field(rest)
+	for line := range sysfile.Mounts(text) {
 		c := Mount{Version: 2}
-		switch string(typ) {
+		switch string(line.Type) {
 		case "cgroup":
-			c.Version, c.Options = 1, strings.FieldsFunc(string(options), func(r rune) bool { return r == ',' })
+			c.Version, c.Options = 1, strings.FieldsFunc(string(line.Options), func(r rune) bool { return r == ',' })
 		case "cgroup2":
 		default:
 			c.Version = 0
@@ -41,7 +35,7 @@ func ParseMounts(text []byte, root string) (mounts []Mount) {
 				continue
 			}
 		}
-		c.Path = sysfile.Unescape(path)
+		c.Path = sysfile.Unescape(line.Path)
 		if below, ok := strings.CutPrefix(c.Path, root+"/"); ok {
 			c.Path = "/" + below
 		}

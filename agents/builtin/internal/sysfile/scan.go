@@ -2,6 +2,7 @@ package sysfile
 
 import (
 	"bytes"
+	"iter"
 	"math"
 	"strconv"
 )
@@ -27,6 +28,27 @@ func Field(b []byte) (word, rest []byte) {
 		i++
 	}
 	return b[:i], b[i:]
+}
+
+// A Mount is a line of /proc/mounts (fstab(5)).
+type Mount struct{ Device, Path, Type, Options []byte }
+
+// Mounts returns the lines of a text like /proc/mounts. Fields that are missing are empty.
+func Mounts(text []byte) iter.Seq[Mount] {
+	return func(yield func(Mount) bool) {
+		for len(text) > 0 {
+			var m Mount
+			var line []byte
+			line, text = CutLine(text)
+			m.Device, line = Field(line)
+			m.Path, line = Field(line)
+			m.Type, line = Field(line)
+			m.Options, _ = Field(line)
+			if !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // Unescape replaces octal numbers, such as \040 for a blank, in a path of /proc/mounts
