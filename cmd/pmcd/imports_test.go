@@ -146,7 +146,7 @@ cli: ./logging agents/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
-memlimit: github.com/prometheus/procfs
+memlimit: pmcdconf/regular github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
 background: ./cli ./logging ./systemd agents/launch/child pmcdconf/regular golang.org/x/sys
 ctl: pmcdconf/regular
@@ -173,7 +173,7 @@ table: cmd/pmcd/internal/message
 scale: pdu pdu/pmapi
 metrics: ./table cmd/pmcd/internal/message pdu pdu/pmapi
 watch: ./metrics ./scale cmd/pmcd/internal/message pdu golang.org/x/sys
-compare: ./metrics ./table pdu pdu/pmapi
+compare: ./metrics ./table pdu pdu/pmapi pmcdconf/regular
 
 # The exporter for Prometheus. Only web knows HTTP and text formats, only gather knows pmcd.
 in cmd/pmcd/pmcd-prometheus/internal

@@ -22,8 +22,12 @@ var mayOpen = map[string]map[string]string{
 	},
 	"agents/builtin/internal/inroot": {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file"},
 	"agents/builtin/linux":           {"begin": "O_PATH has no effect on the file", "statfs": "O_PATH has no effect on the file"},
-	"agents/builtin/mmv":             {"open": "the descriptor is for pread, and a scan looks at thousands of files"},
-	"agents/builtin/pmcd":            {"readSmall": "follows no link, since others can write to the directory"},
+	"cmd/pmcd/pmcdctl/internal/compare": {
+		"Load":        "a user may give it a pipe, and can interrupt it",
+		"readProcess": "a file of /proc",
+	},
+	"agents/builtin/mmv":  {"open": "the descriptor is for pread, and a scan looks at thousands of files"},
+	"agents/builtin/pmcd": {"readSmall": "follows no link, since others can write to the directory"},
 	"agents/builtin/proc": {
 		"startPrivateAcct":  "creates the file",
 		"stopAbandonedAcct": "follows no link, and locks the file",

@@ -241,9 +241,11 @@ func TestLimits(t *testing.T) {
 			}
 			z.Close()
 		}, errPageTooLong.Error()},
-		{"status", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x 1\n", 503) }, "HTTP status 503 Service Unavailable"},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) }, "not http or https"},
-		{"redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/a", 302) }, "too many redirects"},
+		{"status", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x 1\n", http.StatusServiceUnavailable) }, "HTTP status 503 Service Unavailable"},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		}, "not http or https"},
+		{"redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/a", http.StatusFound) }, "too many redirects"},
 		{"cut", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "before 1\n")

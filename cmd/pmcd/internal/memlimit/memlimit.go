@@ -4,12 +4,13 @@ package memlimit
 import (
 	"bytes"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A hierarchy is a mount of control groups with files that have a limit.
@@ -73,7 +74,7 @@ const noLimit = 1 << 60
 
 // limitIn returns the limit in a file. If there is none, as "max" says, it is math.MaxInt64.
 func limitIn(file string) int64 {
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file, 64)
 	if err != nil {
 		return math.MaxInt64
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A Daemon is what a pmcd of this host and its agents use.
@@ -36,7 +38,7 @@ func findDaemon(metric string) int {
 	if dir == "" {
 		dir = "/run/pcp"
 	}
-	file, _ := os.ReadFile(filepath.Join(dir, "pmcd.pid"))
+	file, _ := regular.ReadFile(filepath.Join(dir, "pmcd.pid"), 64)
 	for _, text := range []string{metric, strings.TrimSpace(string(file))} {
 		pid, err := strconv.Atoi(text)
 		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && bytes.HasPrefix(comm, []byte("pmcd")) {
