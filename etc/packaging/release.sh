@@ -64,8 +64,8 @@ triplet() {
 	amd64) t=x86_64-linux-gnu ;;
 	arm64) t=aarch64-linux-gnu ;;
 	esac
-	command -v "$t-gcc" >/dev/null || die "no C compiler for $1: apt-get install gcc-$(echo $t | tr _ -), or leave $1 out (make release ARCHS=...)"
-	echo $t
+	command -v "$t-gcc" >/dev/null || die "no C compiler for $1: apt-get install gcc-$(echo "$t" | tr _ -), or leave $1 out (make release ARCHS=...)"
+	echo "$t"
 }
 
 # compiler sets CC for an architecture: the C library is not this host's.
@@ -97,7 +97,7 @@ archive() { # bin name
 
 # What is missing is found before anything is built.
 for arch in amd64 arm64; do
-	! wanted cgo $arch && ! wanted package $arch || triplet $arch >/dev/null
+	if wanted cgo $arch || wanted package $arch; then triplet $arch >/dev/null; fi
 done
 
 work=$(mktemp -d)

@@ -179,16 +179,21 @@ func (a *agent) read(ctx context.Context, sources []*source, limit time.Duration
 // adopt gives names to the metrics that a read has found.
 func (a *agent) adopt(s *source) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	var leftOut []*metric
+	var errs []error
 	for _, m := range s.fresh {
 		if err := a.names.add(m.name, a.pmid(s, m)); err != nil {
-			a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", m.sample, "error", err)
+			leftOut, errs = append(leftOut, m), append(errs, err)
 			continue
 		}
 		m.named = true
 		a.changed = true
 	}
 	s.fresh = nil
+	s.mu.Unlock()
+	for i, m := range leftOut {
+		a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", m.sample, "error", errs[i])
+	}
 }
 
 func (a *agent) pmid(s *source, m *metric) pdu.PMID { return pdu.NewPMID(a.domain, s.cluster, m.item) }

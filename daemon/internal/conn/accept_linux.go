@@ -58,7 +58,7 @@ func (l *epollLoop) handleAccept(ln *epollListener, fd int, from unix.Sockaddr) 
 		go c.Close(nil) // tasks waits for it
 		return
 	}
-	if n := l.a.unread.Socket; n > 0 {
+	if n := l.a.sendBuffer; n > 0 {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, n)
 	}
 	var greeting []byte

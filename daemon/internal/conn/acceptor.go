@@ -46,6 +46,8 @@ type Acceptor struct {
 	loop     *epollLoop
 	unread   unread
 
+	sendBuffer int // UnreadLimits.Socket
+
 	tasks     sync.WaitGroup // connections that are not closed, and calls of Warn
 	lingering atomic.Int32   // connections in linger
 
@@ -84,7 +86,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.killed, a.kill = context.WithCancel(context.Background())
 	a.unread.All = cmp.Or(cfg.Unread.All, DefaultUnread.All)
 	a.unread.Each = cmp.Or(cfg.Unread.Each, DefaultUnread.Each)
-	a.unread.Socket = cfg.Unread.Socket
+	a.sendBuffer = cfg.Unread.Socket
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}
