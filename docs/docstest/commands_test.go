@@ -148,7 +148,7 @@ var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 // others are commands that are not ours.
 var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
 	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl",
-	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl", "kill", "pcp", "apt", "dpkg-deb"}
+	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl", "kill", "pcp", "apt", "dpkg-deb", "dpkg-buildpackage", "rpmbuild"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)
