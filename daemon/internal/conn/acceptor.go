@@ -119,10 +119,10 @@ func (a *Acceptor) Kill() { a.kill() }
 // depend on its clients, nor on what a handler calls.
 func (a *Acceptor) Wait(handlers, closes time.Duration) (left int) {
 	if !waitFor(&a.tasks, handlers) {
-		left = int(a.Limit.open.Load())
+		return int(a.Limit.open.Load()) // they may still close connections
 	}
 	waitFor(&a.loop.closes, closes)
-	return left
+	return 0
 }
 
 // waitFor waits for g, at most as long as limit. It reports whether g has ended.

@@ -65,6 +65,9 @@ func (r *request) answer() error {
 		if n > 0 && len(r.in)-r.next >= n {
 			b := r.in[r.next : r.next+n : r.next+n]
 			r.next += n
+			if err := r.s.awaitAnswer(); err != nil {
+				return err
+			}
 			r.s.begin()
 			r.s.cpu.Take()
 			if err := r.dispatch(b); err != nil {
@@ -92,6 +95,7 @@ func (r *request) answer() error {
 			}
 			r.s.stream.SetReadDeadline(deadline)
 		}
+		r.s.noAnswer() // until all of the request is there
 		if err := r.more(n); err != nil {
 			return err
 		}

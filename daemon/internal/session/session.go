@@ -125,28 +125,15 @@ func (s *session) Disconnected() {
 }
 
 // Serve implements conn.Session.
-func (s *session) Serve() {
-	if s.err == nil && !s.answered && !s.waiting {
-		if s.waiting = s.srv.unanswered.begin(s.client.Key.Group, s.client.Addr); !s.waiting {
-			s.err = errUnanswered
-		}
-	}
-	s.srv.turnPool.Serve(s)
-}
-
-// hasAnswer is called when the client has had its first answer, or gets none.
-func (s *session) hasAnswer() {
-	s.answered = true
-	if s.waiting {
-		s.waiting = false
-		s.srv.unanswered.end(s.client.Key.Group)
-	}
-}
+func (s *session) Serve() { s.srv.turnPool.Serve(s) }
 
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
 	if s.err == nil {
 		err := s.stream.Wait()
+		if err == nil {
+			err = s.awaitAnswer()
+		}
 		if err == nil {
 			if s.srv.slots.Busy() || !s.inProgress.tryBegin() { // there may be many that wait
 				s.stream.Compact()
@@ -185,7 +172,8 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.current = nil
 	s.history.release(r)
 	s.inProgress.end()
-	s.hasAnswer()
+	s.answered = true
+	s.noAnswer()
 	s.cpu.Release()
 }
 
@@ -211,7 +199,7 @@ func (s *session) end() {
 	last := s.lastBytes()
 	s.cpu.Release() // Close may wait for the client
 	s.stream.Close(last)
-	s.hasAnswer()
+	s.noAnswer()
 }
 
 // lastBytes returns the PDU with the reason for a refused client, or nil.

@@ -11,11 +11,32 @@ import (
 
 // maxUnanswered is how many clients of a group may wait for the answer to their first request: for a
 // slot, the look-up of a user or a TLS handshake. Each has a descriptor and some 10 KB, also
-// if the client has disconnected meanwhile.
-const maxUnanswered = 1024
+// if the client has disconnected meanwhile. Clients that have sent no request, or a part of one,
+// do not count.
+const maxUnanswered = 4096
 
 // errUnanswered ends the session of a client above this limit, before it is served.
 var errUnanswered = errors.New("too many clients of its host or user have had no answer yet")
+
+// awaitAnswer is called when there is input of the client. Until its first answer it counts as
+// unanswered. The error is errUnanswered.
+func (s *session) awaitAnswer() error {
+	if s.answered || s.waiting {
+		return nil
+	}
+	if s.waiting = s.srv.unanswered.begin(s.client.Key.Group, s.client.Addr); !s.waiting {
+		return errUnanswered
+	}
+	return nil
+}
+
+// noAnswer is called when the client waits for no answer.
+func (s *session) noAnswer() {
+	if s.waiting {
+		s.waiting = false
+		s.srv.unanswered.end(s.client.Key.Group)
+	}
+}
 
 // unanswered counts the clients of each group that are being served and have had no answer.
 type unanswered struct {

@@ -290,33 +290,40 @@ func TestUnanswered(t *testing.T) {
 	if !srv.unanswered.begin(fairqueue.Group{ID: 1 + group.ID}, "") {
 		t.Error("a client of another group is refused")
 	}
-	serve := func(wait bool) *session {
-		conn := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10)}
+	// serve serves a client that sends input and leaves.
+	serve := func(input []byte) *session {
+		conn := &fakeConn{input: make(chan []byte, 2), replies: make(chan []byte, 10)}
 		client, _ := srv.Accept(conn)
-		if !wait {
-			conn.input <- c.unread
-			close(conn.input)
-			client.Serve()
-		} else {
-			go client.Serve() // waits for input
-		}
+		conn.input <- input
+		close(conn.input)
+		client.Serve()
 		return client.(*session)
 	}
-	waiting := serve(true)
+	hold := make(chan struct{})
+	waiting := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10), onRead: func() { <-hold }}
+	client, _ := srv.Accept(waiting)
+	go client.Serve()
+	if n := srv.Unanswered().Used; n != maxUnanswered-1 {
+		t.Errorf("%d with a client that has asked nothing", n)
+	}
+	waiting.input <- c.unread
 	testutil.Eventually(t, "a client waits", func() bool { return srv.Unanswered().Used == maxUnanswered })
-	if s := serve(false); !errors.Is(s.err, errUnanswered) {
+	if s := serve(c.unread); !errors.Is(s.err, errUnanswered) {
 		t.Errorf("the next client: %v", s.err)
 	}
 	if i := srv.Unanswered(); i.Evicted != 1 || i.Used != maxUnanswered {
 		t.Errorf("%+v", i)
 	}
-	waiting.stream.(*fakeConn).input <- c.unread
+	close(hold)
 	testutil.Eventually(t, "it has its answer", func() bool { return srv.Unanswered().Used == maxUnanswered-1 })
-	if s := serve(false); !errors.Is(s.err, io.EOF) {
+	if s := serve(c.unread); !errors.Is(s.err, io.EOF) {
 		t.Errorf("a client after that: %v", s.err)
 	}
-	close(waiting.stream.(*fakeConn).input)
+	close(waiting.input)
 	testutil.Eventually(t, "no client is left", func() bool { return srv.NumClients() == 1 })
+	if n := srv.Unanswered().Used; n != maxUnanswered-1 {
+		t.Errorf("%d are counted at the end", n)
+	}
 }
 
 // Requests that have arrived together take a slot each. A profile shares that of the next.
