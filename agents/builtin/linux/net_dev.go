@@ -45,6 +45,7 @@ type interfaces struct {
 	indom       *pmda.InDom
 	addLink     func(link)     // of h.eachLink
 	linksRead   uint64         // host.netGeneration of the last eachLink
+	linksFailed bool           // it has failed in this fetch
 	notPhysical *regexp.Regexp // matches interfaces that are not physical; nil before the first read
 
 	confDone  bool // interfaces.conf was read, or does not exist
@@ -106,7 +107,10 @@ func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
 }
 
 func (n *interfaces) parse(b []byte) {
-	changed := n.readConf()
+	changed, failed := n.readConf(), n.linksFailed
+	if failed {
+		n.linksRead, n.linksFailed = 0, false
+	}
 	n.instances.begin()
 	defer n.instances.end()
 	for len(b) > 0 {
@@ -127,6 +131,9 @@ func (n *interfaces) parse(b []byte) {
 		}
 		f.count.Parse(line[i+1:])
 		f.modeRead = false
+		if failed {
+			f.linkGeneration = 0
+		}
 	}
 }
 
@@ -189,11 +196,13 @@ func (n *interfaces) link(f *iface) *link {
 	if at := n.h.netGeneration; f.linkGeneration != at {
 		if n.linksRead != at && n.h.eachLink != nil {
 			n.linksRead = at
-			_ = n.h.eachLink(n.addLink) // an interface that it does not have has no values
+			// An interface that it does not have has no values. It fails in a container whose
+			// name space may not be entered.
+			n.linksFailed = n.h.eachLink(n.addLink) != nil
 		}
 		if f.linkGeneration != at {
 			f.link, f.linkGeneration = link{}, at
-			if n.h.eachLink == nil {
+			if n.h.eachLink == nil || n.linksFailed {
 				f.link = n.linkOfSys(f)
 			}
 		}
@@ -207,7 +216,7 @@ func (n *interfaces) link(f *iface) *link {
 func (n *interfaces) modeOf(f *iface) linkMode {
 	if !f.modeRead {
 		f.modeRead = true
-		if n.h.eachLink != nil {
+		if n.h.eachLink != nil && n.h.openIoctlSocket() == nil {
 			f.mode = n.h.ethtoolMode(f.name)
 		} else {
 			f.mode = n.modeOfSys(f)

@@ -48,7 +48,7 @@ func parseLink(b []byte) (l link) {
 	return l
 }
 
-// linkOfSys returns what the files of /sys tell, of a recorded host.
+// linkOfSys returns what the files of /sys tell: of a recorded host, and where the kernel does not reply.
 func (n *interfaces) linkOfSys(f *iface) (l link) {
 	l.mtu, _ = sysfile.Uint(n.value(f, "mtu"))
 	l.typ, _ = sysfile.Uint(n.value(f, "type"))
@@ -77,12 +77,9 @@ const (
 	ethtoolGet  = 1 // ETHTOOL_GSET
 )
 
-// ethtoolMode asks the driver of an interface. A driver without speed has no mode. The socket is
-// of the network name space of the host or of the container.
+// ethtoolMode asks the driver of an interface. A driver without speed has no mode. The socket must
+// be open.
 func (h *host) ethtoolMode(name string) (m linkMode) {
-	if h.ioctlSocket == 0 && h.openIoctlSocket() != nil {
-		return m
-	}
 	var cmd [11]uint32 // struct ethtool_cmd
 	var req struct {   // struct ifreq
 		name [syscall.IFNAMSIZ]byte
@@ -108,7 +105,12 @@ func (h *host) ethtoolMode(name string) (m linkMode) {
 	return m
 }
 
+// openIoctlSocket opens the socket of ethtoolMode, in the network name space of the host or of the
+// container.
 func (h *host) openIoctlSocket() error {
+	if h.ioctlSocket != 0 {
+		return nil
+	}
 	open := func() (err error) {
 		h.ioctlSocket, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 		if err != nil {

@@ -168,4 +168,25 @@ func TestLinksOfOtherSys(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
+	// If the kernel does not reply, as in a container that may not be entered, /sys has the values.
+	// The next fetch asks again.
+	for _, err := range []error{syscall.EPERM, nil} {
+		each, asked := h.rtnl.eachLink, false
+		h.eachLink = func(f func(link)) error {
+			asked = true
+			if err != nil {
+				return err
+			}
+			return each(f)
+		}
+		if err != nil {
+			if out, err := exec.Command("sh", "-ec", "mount -t sysfs sysfs /sys; ip link set dev va mtu 1400").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		got := slices.Sorted(strings.FieldsSeq(r.Values("network.interface.mtu")))
+		if got := strings.Join(got, " "); got != "lo=1234 va=1400 vb=1500" || !asked {
+			t.Errorf("with %v: mtu %q, asked: %t", err, got, asked)
+		}
+	}
 }
