@@ -13,7 +13,10 @@ const (
 	maxSeries = 250_000  // samples of a page
 	maxLabels = 128      // of a series
 
+	maxName     = 1024  // bytes of the name of a metric
+	maxDepth    = 64    // parts of it
 	maxSources  = 0xfff // the highest cluster
+	lastSource  = 0xffb // the highest one whose metrics may have instances: serials have 22 bits
 	maxItems    = 1024  // metrics of a source
 	maxReads    = 1000  // sources that are read at the same time
 	maxWrites   = 16    // files of a source that are written at the same time

@@ -18,6 +18,9 @@ type node struct {
 
 // add adds the name of a metric.
 func (t *tree) add(name string, id pdu.PMID) error {
+	if len(name) > maxName || strings.Count(name, ".") >= maxDepth {
+		return fmt.Errorf("its name has more than %d bytes or %d parts", maxName, maxDepth)
+	}
 	if t.nodes == nil {
 		t.nodes = make(map[string]*node)
 	}

@@ -199,10 +199,7 @@ func (p *page) find(key string) (series, error) {
 	if !m.insts.prefix && prefix {
 		m.insts.prefix = true
 	}
-	if s.names >= maxSavedNames {
-		return series{}, errFull
-	}
-	n, isNew, err := m.insts.number(inst)
+	n, isNew, err := m.insts.number(inst, s.names < maxSavedNames)
 	if err != nil {
 		return series{}, err
 	}
@@ -236,7 +233,7 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 	if !validName(name) {
 		return nil, fmt.Errorf("%.80q: %w", name, errName)
 	}
-	item, isNew, err := s.items.number(name)
+	item, isNew, err := s.items.number(name, true)
 	if err != nil {
 		return nil, err
 	}

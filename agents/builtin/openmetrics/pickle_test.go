@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	tab := newTable(dir, 144, 5, 3)
 	number := func(name string) string {
-		n, isNew, err := tab.number(name)
+		n, isNew, err := tab.number(name, true)
 		return fmt.Sprint(n, isNew, err)
 	}
 	for i, name := range []string{"a", "b", "a"} {
@@ -112,7 +112,7 @@ func TestTable(t *testing.T) {
 		}
 		tab = newTable(dir, 144, 5, 3)
 		tab.recheck()
-		if _, _, err := tab.number("x"); err == nil {
+		if _, _, err := tab.number("x", true); err == nil {
 			t.Errorf("%q: x has a number", text)
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != text {

@@ -86,13 +86,17 @@ func (a *agent) newSource(path string) *source {
 		}
 	}
 	a.clusters.recheck()
-	if n, _, err := a.clusters.number("control"); err == nil && n != 0 {
+	if n, _, err := a.clusters.number("control", true); err == nil && n != 0 {
 		a.complainOnce(a.clusters.path, "its first name is not control, so the numbers of the sources are not known")
 		return nil
 	}
-	n, _, err := a.clusters.number(name)
+	n, _, err := a.clusters.number(name, true)
 	if err != nil {
 		a.complainOnce(path, "it has no number: %v", err)
+		return nil
+	}
+	if n > lastSource {
+		a.complainOnce(path, "it has no number: %v", errFull)
 		return nil
 	}
 	if a.byCluster[int(n)] != nil { // a second file of that name

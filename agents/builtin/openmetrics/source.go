@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -209,7 +210,8 @@ func (s *source) parseFile() error {
 			return err
 		}
 		for _, line := range f.ignored {
-			s.log.Warn("{path}: the line {line:q} is ignored", "path", s.path, "line", line)
+			word, _, _ := strings.Cut(line, " ") // the rest may be a password
+			s.log.Warn("{path}: the line that begins with {text:q} is ignored", "path", s.path, "text", word)
 		}
 		s.mu.Lock()
 		s.file, s.seen = f, state

@@ -108,8 +108,11 @@ func (t *table) recheck() {
 	}
 }
 
-// number returns the number of a name, which may be new.
-func (t *table) number(name string) (n int32, isNew bool, err error) {
+// maxPickled is how many bytes one of a name may take in a file: \u005c.
+const maxPickled = 6
+
+// number returns the number of a name, which may be new if that is allowed.
+func (t *table) number(name string, mayBeNew bool) (n int32, isNew bool, err error) {
 	if t.damaged != nil {
 		return 0, false, t.damaged
 	}
@@ -122,13 +125,13 @@ func (t *table) number(name string) (n int32, isNew bool, err error) {
 	if n, ok := t.index[name]; ok {
 		return n, false, nil
 	}
-	if len(t.names) >= t.max || t.bytes+4*len(name) > maxSavedFile {
+	if !mayBeNew || len(t.names) >= t.max || t.bytes+maxPickled*len(name) > maxSavedFile {
 		return 0, false, errFull
 	}
 	n = int32(len(t.names))
 	t.names = append(t.names, name)
 	t.index[name] = n
-	t.bytes += 4*len(name) + 16 // at most
+	t.bytes += maxPickled*len(name) + 16 // at most
 	return n, true, nil
 }
 

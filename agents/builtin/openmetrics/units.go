@@ -2,7 +2,6 @@ package openmetrics
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -84,7 +83,7 @@ func parseUnits(s string) (pdu.Units, error) {
 		}
 	}
 	for d := range dims {
-		if dims[d] < -8 || dims[d] > 7 || scales[d] < -8 || scales[d] > math.MaxInt8 {
+		if dims[d] < -8 || dims[d] > 7 || scales[d] < -8 || scales[d] > 8 {
 			return 0, fmt.Errorf("units %q: an exponent is too large", s)
 		}
 		if dims[d] == 0 {

@@ -49,7 +49,7 @@ func (s *processes) readNamed(ctx context.Context, r *pmda.Request) (bool, error
 	if err := r.ReadSource(ctx, s.container); err != nil || s.cgroup != "" {
 		return false, err
 	}
-	s.indom.threads = false
+	s.indom.threads, s.indom.named = false, false
 	if err := s.indom.updateNamed(slices.Sorted(slices.Values(profile.Insts))); err != nil {
 		return false, err
 	}
