@@ -161,6 +161,7 @@ need_mounts() {
 	unshare -m true 2>/dev/null || die "$1: this needs name spaces of mounts, which are forbidden here"
 	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
 	new=$(readlink -f "$new")
+	case $new in *[!A-Za-z0-9_./+~-]*) die "$1: systemd cannot mount a file of the name $new" ;; esac
 }
 
 # mounted prints the drop-in that mounts the file $1.
@@ -326,6 +327,7 @@ start_trial() {
 		echo "\$text" | tee -a $state/report
 		if [ -e $dropin ]; then rm -f $dropin; do=restart; else do=start; fi
 		systemctl daemon-reload
+		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
 	END
@@ -352,6 +354,7 @@ look=5 ready=60 every=30 log=150
 
 # watch_trial is the watcher. All that it does can be interrupted at any time.
 watch_trial() {
+	[ "$(systemctl show --value -p MainPID $watcher 2>/dev/null)" = $$ ] || usage
 	systemctl stop $unit
 	mkdir -p "${dropin%/*}"
 	cp $state/dropin $dropin
@@ -398,11 +401,12 @@ $(sed '/^$/,$d' $state/compared | head -n 20)"
 
 keep() {
 	if ! on_trial || [ ! -e $state/begun ]; then die "no trial runs"; fi
+	cmp -s "$new" "/proc/$(main_pid)/exe" || die "the trial runs another pmcd than $new: name it with -b"
 	swap_in
 	: >$state/kept
 	rm -f $dropin
 	systemctl daemon-reload
-	systemctl stop $watcher
+	systemctl stop $watcher || :
 	say "the trial is over, and this pmcd goes on"
 }
 
@@ -477,7 +481,7 @@ rehearse() {
 	trap 'exit 1' HUP INT TERM
 	ln -s "$new" $own/$name
 	vars=$(var PCP_VAR_DIR) run=$(var PCP_RUN_DIR) tmp=$(var PCP_TMP_DIR) logs=$(var PCP_LOG_DIR)
-	cp -a "$vars/config/pmda" $own/pmda
+	cp -a "$vars/config/pmda" $own/pmda || die "check --compare: cannot copy $vars/config/pmda to $own"
 	# Lines of agents come before the section [access].
 	awk -v also=" $agents " '
 		/^[[:blank:]]*\[access\]/ {access = 1}
@@ -485,19 +489,19 @@ rehearse() {
 		$1 ~ /^(pmcd|proc|xfs|linux|kvm|jbd2|mmv|pmproxy)$/ {print $1, $2, "dso", $1 "_init", "builtin"; next}
 		$1 ~ /^(root|trace|logger|perfevent|bpf|bcc|openmetrics)$/ {next}
 		index(also, " " $1 " ")
-	' "$(var PCP_PMCDCONF_PATH)" >$own/pmcd.conf
+	' "$(var PCP_PMCDCONF_PATH)" >$own/pmcd.conf || die "check --compare: cannot write $own/pmcd.conf"
 	set -- -p "BindPaths=$own/pmda:$vars/config/pmda" -p "TemporaryFileSystem=$run $tmp $logs"
 	for d in mmv pmproxy pmlogger pmie; do set -- "$@" -p "BindReadOnlyPaths=-$tmp/$d"; done
 	for d in pmlogger pmie pmproxy; do set -- "$@" -p "BindReadOnlyPaths=-$run/$d.pid"; done
-	systemd-run --quiet --collect --unit=$name.service --description="Rehearsal of pmcd" "$@" \
+	seconds=$(($(echo "$compare" | sed 's/s$//; s/m$/*60/; s/h$/*3600/')))
+	systemd-run --quiet --collect --unit=$name.service --description="Rehearsal of pmcd" -p RuntimeMaxSec=$((seconds + 600)) "$@" \
 		$own/$name -F -c $own/pmcd.conf -l - -i 127.0.0.1 -p 44399 -s $own/pmcd.socket
 	until ctl get -h unix:$own/pmcd.socket pmcd.pid >/dev/null 2>&1; do
 		systemctl --quiet is-active $name.service || die "check --compare: the rehearsal has ended: journalctl -u $name"
 		sleep 0.2
 	done
-	seconds=$(echo "$compare" | sed 's/s$//; s/m$/*60/; s/h$/*3600/')
 	every=10
-	[ $((seconds)) -ge 50 ] || every=1
+	[ "$seconds" -ge 50 ] || every=1
 	# shellcheck disable=SC2086 # a list
 	ctl compare --same-agents -t ${every}s -s $((seconds / every + 1)) -h "unix:$run/pmcd.socket" -h unix:$own/pmcd.socket $exclude
 }

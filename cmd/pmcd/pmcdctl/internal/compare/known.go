@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// ownNumbers are metrics whose values are those of the daemon itself: two of them have others.
-var ownNumbers = regexp.MustCompile(`^pmcd\.(pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
+// ownNumbers are metrics whose values are those of the daemon itself: two of them have others. Those
+// of pmlogger and pmie name files that change each night.
+var ownNumbers = regexp.MustCompile(`^pmcd\.(pmlogger\.archive$|pmie\.(logfile|configfile)$|pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
 
 // momentary are metrics that have another value at each moment: the agent that reads them is one of
 // the processes that run.
