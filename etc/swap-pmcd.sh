@@ -446,7 +446,8 @@ check() {
 	pid=$(main_pid 2>/dev/null) || pid=0
 	if [ "${pid:-0}" != 0 ]; then
 		say "agents that are processes now, with their users. With this pmcd they have the same, but for what a warning names:"
-		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid" | sed 's/^/    /'
+		# pmdaroot starts agents, too.
+		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid,$(pgrep -d, -P "$pid")" | sed 's/^/    /'
 	fi
 	if [ ! -w "$dir" ]; then
 		say "$dir is read-only: \"in\" mounts this pmcd in its place"

@@ -157,6 +157,9 @@ func TestReadOnlyUsr(t *testing.T) {
 // check changes nothing, and compares this pmcd with the one that runs.
 func TestSwapCheck(t *testing.T) {
 	h := beside(t)
+	// Agents have started, and have written the files that a first fetch makes.
+	h.until("pgrep pmdalinux && pgrep pmdakvm && pgrep pmdaxfs && pminfo -f pmcd.agent.status")
+	h.fetch()
 	before := h.run("ls -lR /var/lib/pcp/config /var/log/pcp/pmcd /run/pcp")
 	pid := h.show("pmcd.service", "MainPID")
 	h.check("swap-pmcd check --compare 5s 2>&1", "pmdalinux", "no differences\n", "docs/compatibility.md: `pmcd.version` is 7.2.1", "nothing speaks against")
