@@ -146,7 +146,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Others have their values while a source hangs, and nobody waits for it twice.
+// Other sources have their values while a source hangs, and no second request waits for it.
 func TestHangs(t *testing.T) {
 	h := newHost(t)
 	release := make(chan struct{})

@@ -1,4 +1,4 @@
-// Command licenses prints who has the rights to what is linked into the programs, and all
+// Command licenses prints the copyright holders of what is linked into the programs, and all
 // licence texts, in the machine-readable format of Debian (DEP-5):
 //
 //	go run ./etc/packaging/licenses >etc/packaging/copyright
@@ -134,7 +134,7 @@ func linked(root string) (all []module, err error) {
 	return all, nil
 }
 
-// held is a line that says who has the rights. That of Apache-2.0 with [yyyy] is to be filled in.
+// held is a line that names a copyright holder. That of Apache-2.0 with [yyyy] is to be filled in.
 var held = regexp.MustCompile(`(?m)^(?:// ?|/?\* ?)?Copyright(?: \([cC]\)| ©)? ([^[{\n]+)\n`)
 
 // read reads the licence of m.
@@ -184,7 +184,7 @@ func (m *module) read() error {
 		}
 	}
 	if m.copyright == nil {
-		return fmt.Errorf("no file says who has the rights")
+		return fmt.Errorf("no file names a copyright holder")
 	}
 	return nil
 }
