@@ -232,6 +232,7 @@ flakes: peers
 
 # What takes hours. Run it before a release.
 long: releasetest qemutest pmdatest fuzz fuzz-daemon flakes soak
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^TestPeer' ./bench
 
 peers:
 	etc/peers.sh

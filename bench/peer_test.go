@@ -46,14 +46,15 @@ func TestPeerScenarios(t *testing.T) {
 	comparePeers(t, o, names)
 }
 
-// TestPeerCalm runs scenarios of group calm with both daemons. Nothing may fail. Those of
-// clients that fetch every 10 seconds take minutes.
+// TestPeerCalm runs scenarios of group calm with both daemons: one of each setup, and all of them
+// with PMCD_LONG=1, which takes minutes. Nothing may fail.
 func TestPeerCalm(t *testing.T) {
 	o := peers(t)
 	o.calm = calmOptions{rounds: 1, time: time.Second}
-	var names []string
-	for _, s := range calmScenarios() {
-		if s.name != "calm-200" && s.name != "calm-1000" || os.Getenv("PMCD_LONG") == "1" {
+	names := []string{"calm-1", "calm-pipes", "calm-tls", "calm-own"}
+	if os.Getenv("PMCD_LONG") == "1" {
+		names = nil
+		for _, s := range calmScenarios() {
 			names = append(names, s.name)
 		}
 	}
@@ -119,7 +120,12 @@ func TestPeerOurs(t *testing.T) {
 
 func TestPeerSoak(t *testing.T) { testPeerSoak(t, 0, soakPhases) }
 
-func TestPeerSoakLoggers(t *testing.T) { testPeerSoak(t, 8, loggerPhases) }
+func TestPeerSoakLoggers(t *testing.T) {
+	if os.Getenv("PMCD_LONG") != "1" {
+		t.Skip("set PMCD_LONG=1") // TestPeerSoak has the same deaths and reloads
+	}
+	testPeerSoak(t, 8, loggerPhases)
+}
 
 func testPeerSoak(t *testing.T, loggers, phases int) {
 	o := peers(t)

@@ -56,14 +56,14 @@ type Config struct {
 	MaxReply int
 
 	// Memory limits what clients can make pmcd keep: profiles and incomplete requests.
-	// Unread limits what is written to clients that do not read it. A limit that is 0
-	// has the default of pmcd(1), LIMITS.
-	Memory MemoryLimits
-	Unread UnreadLimits
+	// MaxUnread limits what is written to clients that do not read it, in bytes. A limit that
+	// is 0 has the default of pmcd(1), LIMITS.
+	Memory    MemoryLimits
+	MaxUnread int64
 
 	// MemoryLimit is how much memory pmcd and its agents may use together, in bytes: the
 	// limit of their control group. 0 is no limit. The defaults of MaxReply, Memory and
-	// Unread follow it: see PartOf.
+	// MaxUnread follow it: see PartOf.
 	MemoryLimit int64
 
 	// Relays are the addresses of relays, such as pmproxy(1) (--relay). The connections from
@@ -124,6 +124,7 @@ type Config struct {
 	gethostname   func() (string, error)    // nil is os.Hostname
 	hostnameEvery time.Duration             // see session.Config
 	overdue       time.Duration             // a reload that takes longer is a problem
+	sendBuffer    int                       // conn.Config.SendBuffer
 	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
 	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
 	loginTime     time.Duration             // see session.Config
@@ -168,10 +169,9 @@ func (c *Config) setDefaults() {
 	c.MaxReply = cmp.Or(c.MaxReply, int(part(DefaultMaxReply)))
 	c.Memory.Profiles = cmp.Or(c.Memory.Profiles, part(session.DefaultMemory.Profiles))
 	c.Memory.Requests = cmp.Or(c.Memory.Requests, part(session.DefaultMemory.Requests))
-	c.Unread.All = cmp.Or(c.Unread.All, part(conn.DefaultUnread.All))
-	c.Unread.Each = cmp.Or(c.Unread.Each, part(conn.DefaultUnread.Each))
-	if n := part(sendBuffer); n < sendBuffer && c.Unread.Socket == 0 {
-		c.Unread.Socket = int(n)
+	c.MaxUnread = cmp.Or(c.MaxUnread, part(conn.DefaultUnread))
+	if n := part(sendBuffer); n < sendBuffer {
+		c.sendBuffer = int(n)
 	}
 	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, DefaultHandshakeTimeout)
 	if c.Log == nil {
@@ -223,9 +223,6 @@ func (c *Config) check() error {
 
 // MemoryLimits are in bytes.
 type MemoryLimits = session.MemoryLimits
-
-// UnreadLimits are in bytes.
-type UnreadLimits = conn.UnreadLimits
 
 // A Namespace says where the PMNS is.
 type Namespace = reload.Namespace

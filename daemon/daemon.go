@@ -149,12 +149,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 // newAcceptor makes the acceptor. If it cannot, it closes the Listeners.
 func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 	acceptor, err := conn.NewAcceptor(conn.Config{
-		Listeners: d.cfg.Listeners,
-		Handler:   d.handler,
-		Busy:      d.sessions.Busy,
-		Warn:      d.limiter.Warn,
-		Changed:   d.HealthChanged,
-		Unread:    d.cfg.Unread,
+		Listeners:  d.cfg.Listeners,
+		Handler:    d.handler,
+		Busy:       d.sessions.Busy,
+		Warn:       d.limiter.Warn,
+		Changed:    d.HealthChanged,
+		Unread:     d.cfg.MaxUnread,
+		SendBuffer: d.cfg.sendBuffer,
 	})
 	if err != nil {
 		d.cfg.Listeners.Close()

@@ -55,7 +55,7 @@ func TestProfilesOfOneClient(t *testing.T) {
 	if got := c.fetchInst(2); got != "240.0.3=102" {
 		t.Errorf("a smaller one: %s", got)
 	}
-	r.awaitLogged(t, "a profile is refused (EAGAIN): its profiles take")
+	r.awaitLogged(t, "a profile is refused (EAGAIN): profiles: it has")
 }
 
 // Clients of one host that fill the memory do not keep others out.
@@ -89,7 +89,7 @@ func TestProfilesOfManyClients(t *testing.T) {
 		}
 	}
 	testutil.Eventually(t, "the log names a client that is disconnected", func() bool {
-		return r.logged("it is disconnected to make room for others")
+		return r.logged("is disconnected: profiles: it has 8")
 	})
 	left := 0
 	for _, c := range greedy[:4] {
@@ -121,7 +121,7 @@ func TestIncompleteRequests(t *testing.T) {
 		c.sendBytes(half)
 	}
 	testutil.Eventually(t, "some are disconnected", func() bool {
-		return r.logged("its incomplete requests take") && r.requestBytes() <= 200<<10
+		return r.logged("incomplete requests: it has") && r.requestBytes() <= 200<<10
 	})
 	other := r.dialTo("unix", r.unix, 0)
 	other.send(largeProfile(0, 1, 20<<10))
@@ -136,6 +136,10 @@ func TestIncompleteRequests(t *testing.T) {
 
 // requestBytes returns how many bytes are used for incomplete requests.
 func (r *harness) requestBytes() int64 {
-	_, requests := r.sessions.Memory()
-	return requests.Used
+	for _, l := range r.sessions.Limits() {
+		if l.Name == "incomplete requests" {
+			return l.Used
+		}
+	}
+	return -1
 }

@@ -31,8 +31,8 @@ func ExampleQueue() {
 func ExampleLimiter() {
 	l := fairqueue.NewLimiter(2)
 	key := fairqueue.Key{Group: fairqueue.Group{ID: 1000}}
-	a, b, c := l.Start(1, key), l.Start(1, key), l.Start(1, key)
-	fmt.Println(a.HasBegun(), b.HasBegun(), c.HasBegun())
+	var a, b, c fairqueue.Use
+	fmt.Println(l.Start(&a, 1, &key), l.Start(&b, 1, &key), l.Start(&c, 1, &key))
 
 	a.End()
 	<-c.Begun()

@@ -151,10 +151,18 @@ func (q *Queue[T]) add(key Key, p *node[T]) *node[T] {
 
 // Peek returns the waiter that is served next; nil if there is none.
 func (q *Queue[T]) Peek() *Item[T] {
-	g := q.root.turn
-	switch {
-	case q.root.first != nil:
+	if q.root.first != nil {
 		return q.root.first
+	}
+	return q.root.turn.peek()
+}
+
+// PeekGroup returns the waiter of a group that is served next; nil if there is none.
+func (q *Queue[T]) PeekGroup(id Group) *Item[T] { return q.groups[id].peek() }
+
+// peek returns the waiter of a group that is served next; nil if there is none.
+func (g *node[T]) peek() *Item[T] {
+	switch {
 	case g == nil:
 		return nil
 	case g.turn == nil, g.first != nil && g.inRow < maxInRow:
@@ -166,9 +174,14 @@ func (q *Queue[T]) Peek() *Item[T] {
 // Pop removes and returns the waiter that is served next; nil if there is none.
 func (q *Queue[T]) Pop() *Item[T] {
 	it := q.Peek()
-	if it == nil {
-		return nil
+	if it != nil {
+		q.Take(it)
 	}
+	return it
+}
+
+// Take removes a waiter that Peek or PeekGroup has returned: it is served.
+func (q *Queue[T]) Take(it *Item[T]) {
 	if n := it.node; n.parent == &q.root {
 		n.inRow++
 	} else if n.parent != nil {
@@ -178,7 +191,6 @@ func (q *Queue[T]) Pop() *Item[T] {
 		n.parent.served, n.parent.turn = n, n.next
 	}
 	q.Remove(it)
-	return it
 }
 
 // Remove removes a waiter that is in q. It reports false if the waiter is not.

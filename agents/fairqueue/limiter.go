@@ -3,52 +3,104 @@ package fairqueue
 import "sync"
 
 // A Limiter limits how much goes on at a time. What has to wait begins in the order of
-// turns. Use [NewLimiter] to make one. Its methods may be called by any goroutine.
+// turns. Use [NewLimiter] or [NewSharing] to make one. Its methods may be called by any goroutine.
 type Limiter struct {
-	limit int64
+	limit   int64
+	sharing bool
 
 	mu      sync.Mutex // guards the following, and what is in each Use
 	used    int64
+	groups  map[Group]int64 // what they use, if it is sharing
 	waiting Queue[*Use]
+	open    bool
 }
 
 // A Use is a part of what a Limiter allows. Any goroutine may call its methods.
 type Use struct {
 	limiter *Limiter
 	size    int64
-	key     Key
+	key     *Key
+	begun   chan struct{} // nil if it has not had to wait
 	item    Item[*Use]
-	begun   chan struct{}
 	ended   bool
 }
 
 // NewLimiter returns a Limiter for what adds up to limit, in a unit of the caller's.
 func NewLimiter(limit int64) *Limiter { return &Limiter{limit: limit} }
 
-// Start returns a Use that begins when those before it have begun and there is room for its
-// size. A Use that is larger than the limit begins when there is no other. The caller must
-// call End.
-func (l *Limiter) Start(size int64, key Key) *Use {
-	u := &Use{limiter: l, size: size, key: key, begun: make(chan struct{})}
-	u.item.Value = u
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting.Push(&u.item, &u.key)
-	l.begin()
-	return u
+// NewSharing returns a Limiter that lets a group begin, also above the limit, that uses less than
+// its share: the limit divided by the number of groups that use any, and one more. So no group
+// waits for the end of what others have begun.
+func NewSharing(limit int64) *Limiter {
+	return &Limiter{limit: limit, sharing: true, groups: make(map[Group]int64)}
 }
 
-// begin lets those begin for which there is room. The caller holds mu.
-func (l *Limiter) begin() {
-	for next := l.waiting.Peek(); next != nil; next = l.waiting.Peek() {
-		u := next.Value
-		if l.used > 0 && l.used+u.size > l.limit {
-			return
-		}
-		l.waiting.Pop()
-		l.used += u.size
-		close(u.begun)
+// Limit returns the limit.
+func (l *Limiter) Limit() int64 { return l.limit }
+
+// Start starts u, which begins when those before it have begun and there is room for size. What
+// is larger than the limit begins when there is no other. Start reports whether u has begun. The
+// caller must call End before it starts u again. key must not change until then.
+func (l *Limiter) Start(u *Use, size int64, key *Key) (begun bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u.limiter, u.size, u.key, u.begun, u.ended = l, size, key, nil, false
+	if l.waiting.Len() == 0 && l.fits(u) {
+		l.use(u, 1)
+		return true
 	}
+	u.begun, u.item.Value = make(chan struct{}), u
+	l.waiting.Push(&u.item, u.key)
+	l.begin(u.key.Group)
+	return u.HasBegun()
+}
+
+// fits reports whether there is room for u. The caller holds mu.
+func (l *Limiter) fits(u *Use) bool { return l.used == 0 || l.used+u.size <= l.limit || l.open }
+
+// inShare reports whether u is a part of the share of its group. The caller holds mu.
+func (l *Limiter) inShare(u *Use) bool {
+	own := l.groups[u.key.Group]
+	active := len(l.groups)
+	if own == 0 {
+		active++
+	}
+	return own+u.size <= max(1, l.limit/int64(active+1))
+}
+
+// use adds u, n times, to what is used. The caller holds mu.
+func (l *Limiter) use(u *Use, n int64) {
+	n *= u.size
+	l.used += n
+	if !l.sharing {
+		return
+	}
+	if l.groups[u.key.Group] += n; l.groups[u.key.Group] == 0 {
+		delete(l.groups, u.key.Group)
+	}
+}
+
+// begin lets those begin that may: those of a group that has its share, and those for which there
+// is room. The caller holds mu.
+func (l *Limiter) begin(group Group) {
+	for next := l.waiting.PeekGroup(group); l.sharing && next != nil && l.inShare(next.Value); next = l.waiting.PeekGroup(group) {
+		l.waiting.Take(next)
+		l.use(next.Value, 1)
+		close(next.Value.begun)
+	}
+	for next := l.waiting.Peek(); next != nil && l.fits(next.Value); next = l.waiting.Peek() {
+		l.waiting.Take(next)
+		l.use(next.Value, 1)
+		close(next.Value.begun)
+	}
+}
+
+// Open lets all begin, now and from now on.
+func (l *Limiter) Open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = true
+	l.begin(Group{})
 }
 
 // Used returns the sizes of what has begun and not ended, added up.
@@ -56,6 +108,13 @@ func (l *Limiter) Used() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.used
+}
+
+// UsedBy is Used for a group of a Limiter that is sharing.
+func (l *Limiter) UsedBy(g Group) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.groups[g]
 }
 
 // Waiting returns how many wait.
@@ -70,16 +129,19 @@ func (l *Limiter) Next() (key Key, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if next := l.waiting.Peek(); next != nil {
-		return next.Value.key, true
+		return *next.Value.key, true
 	}
 	return Key{}, false
 }
 
-// Begun returns a channel that is closed when u has begun.
+// Begun returns a channel that is closed when u, which had to wait, has begun.
 func (u *Use) Begun() <-chan struct{} { return u.begun }
 
 // HasBegun reports whether u has begun.
 func (u *Use) HasBegun() bool {
+	if u.begun == nil {
+		return true
+	}
 	select {
 	case <-u.begun:
 		return true
@@ -98,7 +160,7 @@ func (u *Use) End() {
 	}
 	u.ended = true
 	if !l.waiting.Remove(&u.item) {
-		l.used -= u.size
+		l.use(u, -1)
 	}
-	l.begin()
+	l.begin(u.key.Group)
 }

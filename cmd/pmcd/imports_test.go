@@ -28,7 +28,7 @@ access:
 agents: pdu
 bench/attack: pdu golang.org/x/sys
 daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
-  daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
+  daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
   agents agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
 daemon/saslhelper: agents/launch/child
@@ -121,17 +121,18 @@ agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
 agenttest: ./agentset ./diag ./routes agents agents/transport agents/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
-conn: agents/fairqueue agents/rawio pdu golang.org/x/sys
+conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 logtest: agents/logtext
 reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 names: ./agentset ./calls ./clients ./routes agents agents/transport pdu pmnsload
+quota: agents/fairqueue
 routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./calls ./clients ./conn ./diag ./names ./routes ./sasl ./secure ./slots access
+session: ./agentset ./calls ./clients ./conn ./diag ./names ./quota ./routes ./sasl ./secure ./slots access
   agents/fairqueue agents/logtext agents/transport pdu pmcdconf/hostlabels pmcdconf/regular
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know

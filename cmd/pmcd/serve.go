@@ -246,7 +246,7 @@ func (s *server) newDaemon() (err error) {
 		MaxContexts:      opt.MaxContexts,
 		MaxMetrics:       opt.MaxMetrics,
 		Memory:           opt.Memory,
-		Unread:           opt.Unread,
+		MaxUnread:        opt.MaxUnread,
 		MemoryLimit:      memory,
 		Relays:           opt.Relays,
 		MaxReply:         opt.MaxReply,

@@ -56,6 +56,7 @@ var maySkip = map[string]map[string]string{
 		"startFaults":                   "PMCD_UNDER_TEST is not a Go program",
 	},
 	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
+	"bench":                    {"TestPeerSoakLoggers": "without PMCD_LONG=1"},
 	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
 	"cmd/pmcd/internal/verify": {"TestVerifyDSO": "with -short"},
 	"docs/docstest":            {"TestMarkedBlocks": "with -short"},

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,7 +64,7 @@ func (st step) run(s *summary) {
 	cmd := exec.Command(st.args[0], st.args[1:]...)
 	cmd.Env = append(os.Environ(), st.env...)
 	cmd.Stderr = os.Stderr
-	if st.args[1] != "test" {
+	if !slices.Contains(st.args, "-json") {
 		out, err := cmd.Output()
 		if st.silent && len(out) > 0 && err == nil {
 			err = fmt.Errorf("%s prints", st.args[0])

@@ -73,17 +73,24 @@ func groups(name string) [][]step {
 			{tests("beside PCP", peers, "-race", "-p=2", "-timeout=60m")},
 		}
 	case "rest": // of what the CI runs
-		machines := groups("systemtest")
+		machines, beside := groups("systemtest"), groups("peertest")
 		machines[0] = append(machines[0], tests("Go plugins", long[:1], "-count=1"))
-		return slices.Concat(groups("check"), [][]step{
-			{build("darwin", "./pdu/..."), build("windows", "./pdu/...")},
-			{tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386"),
-				tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x"),
-				tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
-				tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer")},
+		// The tests beside PCP wait most of the time. What only computes has the CPUs meanwhile,
+		// with a low priority.
+		for _, st := range groups("check")[0] {
+			beside[0] = append(beside[0], st.niced())
+		}
+		beside[0] = append(beside[0],
+			build("darwin", "./pdu/...").niced(), build("windows", "./pdu/...").niced(),
+			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
+			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
+		beside[1] = append(beside[1],
+			tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
+			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
+		return slices.Concat(beside, machines, [][]step{
 			{tests("PCP's agents, releases", long[3:], "-count=1", "-p=1", "-timeout=20m")},
 			{tests("the daemon, fuzzed", long[1:2], "-count=1")},
-		}, machines, groups("peertest"))
+		})
 	}
 	return nil
 }
@@ -103,6 +110,12 @@ func build(goos, packages string) step {
 
 func (s step) with(env ...string) step {
 	s.env = env
+	return s
+}
+
+// niced returns s with a low priority.
+func (s step) niced() step {
+	s.args = slices.Concat([]string{"nice", "-n", "10"}, s.args)
 	return s
 }
 

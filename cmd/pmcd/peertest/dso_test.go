@@ -13,8 +13,6 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
-const pmdas = "/var/lib/pcp/pmdas/"
-
 // dsoLines are agents that C pmcd loads into its process: all that the stock
 // pmcd.conf has, and the demonstration agents.
 func dsoLines(t *testing.T) []string {
@@ -24,11 +22,11 @@ func dsoLines(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
-		"pmproxy 4 dso pmproxy_init " + pmdas + "mmv/pmda_mmv.so",
-		"mmv 70 dso mmv_init " + pmdas + "mmv/pmda_mmv.so",
-		`"pmdajbd2 DSO" 122 dso jbd2_init ` + pmdas + "jbd2/pmda_jbd2.so", // some of it is in a label
-		"sample 29 dso sample_init " + pmdas + "sample/pmda_sample.so",
+		"pmcd 2 dso pmcd_init " + peer.PMDAs + "pmcd/pmda_pmcd.so",
+		"pmproxy 4 dso pmproxy_init " + peer.PMDAs + "mmv/pmda_mmv.so",
+		"mmv 70 dso mmv_init " + peer.PMDAs + "mmv/pmda_mmv.so",
+		`"pmdajbd2 DSO" 122 dso jbd2_init ` + peer.PMDAs + "jbd2/pmda_jbd2.so", // some of it is in a label
+		"sample 29 dso sample_init " + peer.PMDAs + "sample/pmda_sample.so",
 		"simple 253 dso simple_init " + simple,
 	}
 }
@@ -191,12 +189,12 @@ func TestDSOsThatDoNotStart(t *testing.T) {
 	}
 	p := otherPair(t, func() peer.Config {
 		return peer.Config{Agents: []string{
-			"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
+			"pmcd 2 dso pmcd_init " + peer.PMDAs + "pmcd/pmda_pmcd.so",
 			"simple 253 dso simple_start /no/such/pmda_simple.so",
-			"sample 29 dso sample_start " + pmdas + "sample/pmda_sample.so",
+			"sample 29 dso sample_start " + peer.PMDAs + "sample/pmda_sample.so",
 			"mmv 70 dso mmv_init " + text,
-			"sendmail 15 dso sendmail_init " + pmdas + "sendmail/pmda_sendmail.so",
-			"jbd2 122 dso jbd2_init " + pmdas + "jbd2/pmda_jbd2.so",
+			"sendmail 15 dso sendmail_init " + peer.PMDAs + "sendmail/pmda_sendmail.so",
+			"jbd2 122 dso jbd2_init " + peer.PMDAs + "jbd2/pmda_jbd2.so",
 		}}
 	})
 	for _, line := range []string{
@@ -210,9 +208,9 @@ func TestDSOsThatDoNotStart(t *testing.T) {
 	log := p.Ours.Log()
 	for _, want := range []string{
 		`cannot start "simple" agent (dom 253): cannot find the DSO: stat /no/such/pmda_simple.so: no such file or directory`,
-		`cannot start "sample" agent (dom 29): ` + pmdas + `sample/pmda_sample.so has no function sample_start`,
+		`cannot start "sample" agent (dom 29): ` + peer.PMDAs + `sample/pmda_sample.so has no function sample_start`,
 		`cannot start "mmv" agent (dom 70): ` + text + ` is not a shared object: not an ELF file`,
-		`cannot start "sendmail" agent (dom 15): sendmail_init of ` + pmdas + `sendmail/pmda_sendmail.so failed: `,
+		`cannot start "sendmail" agent (dom 15): sendmail_init of ` + peer.PMDAs + `sendmail/pmda_sendmail.so failed: `,
 	} {
 		if !p.Same() && !strings.Contains(log, want) {
 			t.Errorf("the log has no %q:\n%s", want, log)

@@ -144,11 +144,11 @@ func startFaults(t *testing.T) *faults {
 	f.object = f.write("object.so", f.read(object))
 	f.bad = f.badLines(race)
 	lines := []string{
-		"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
+		"pmcd 2 dso pmcd_init " + peer.PMDAs + "pmcd/pmda_pmcd.so",
 		"piped 254 pipe binary " + program + " -d 254 -U root",
 		"hosted 253 dso simple_init " + object,
 		"bus 252 dso simple_init " + f.object,
-		"segv 29 dso sample_init " + pmdas + "sample/pmda_sample.so",
+		"segv 29 dso sample_init " + peer.PMDAs + "sample/pmda_sample.so",
 	}
 	for i, name := range []string{"good", "panics", "blocks", "loops", "waits"} {
 		lines = append(lines, fmt.Sprintf("%s %d dso good_init %s", name, 400+i, f.plugin))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -143,7 +144,7 @@ func BenchmarkLinux(b *testing.B) {
 			}
 			var ids []pdu.PMID
 			for _, name := range bb.below {
-				_, found, err := below(c.client, name)
+				_, found, err := pmcdtest.Below(c.client, name)
 				if err != nil {
 					b.Fatal(err)
 				}

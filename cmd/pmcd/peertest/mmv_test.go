@@ -418,12 +418,12 @@ func TestMMVPMProxy(t *testing.T) {
 func TestMMVOtherWriters(t *testing.T) {
 	dir, c, ours := startMMV(t)
 	const golden = "../../../agents/internal/mmvformat/testdata/"
-	files := must(filepath.Glob(golden + "*.mmv"))(t)
+	files := peer.Must(filepath.Glob(golden + "*.mmv"))(t)
 	if len(files) != 6 {
 		t.Fatalf("files %q", files)
 	}
 	for _, path := range files {
-		b := must(os.ReadFile(path))(t)
+		b := peer.Must(os.ReadFile(path))(t)
 		mmvtest.Write(t, dir, strings.TrimSuffix(filepath.Base(path), ".mmv"), b)
 	}
 	// The time of an activity goes on; NaN is no value in ours, as in 7.2; for texts see TestMMV.

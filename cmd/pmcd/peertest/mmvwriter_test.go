@@ -22,8 +22,8 @@ func mmvReaders(t *testing.T, f func(t *testing.T, d *peer.Daemon, dir string)) 
 		t.Fatal(err)
 	}
 	for _, reader := range []struct{ name, pmcd, agent string }{
-		{"C", peer.CPmcd, pmdas + "mmv/pmda_mmv.so"},
-		{"DSO", ours, pmdas + "mmv/pmda_mmv.so"},
+		{"C", peer.CPmcd, peer.PMDAs + "mmv/pmda_mmv.so"},
+		{"DSO", ours, peer.PMDAs + "mmv/pmda_mmv.so"},
 		{"built-in", ours, "/nonexistent/pmda_mmv.so"},
 	} {
 		t.Run(reader.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestMMVWriterDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := servers(t).C
-	o, err := d.Run(t.Context(), peer.TCP4, peer.Client{Args: []string{pmdas + "mmv/mmvdump", filepath.Join(dir, "dump")}})
+	o, err := d.Run(t.Context(), peer.TCP4, peer.Client{Args: []string{peer.PMDAs + "mmv/mmvdump", filepath.Join(dir, "dump")}})
 	if err != nil || o.Code != 0 || o.Stderr != "" {
 		t.Fatalf("%v\n%v", err, o)
 	}

@@ -39,7 +39,7 @@ func TestPmloggerBeforeAgent(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "agent")
 			d := peer.StartT(t, path, peer.Config{
 				Agents: []string{
-					"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
+					"pmcd 2 dso pmcd_init " + peer.PMDAs + "pmcd/pmda_pmcd.so",
 					"proc 3 pipe binary " + program + " -d 3",
 				},
 				PMNS: procNames,
@@ -62,7 +62,7 @@ func TestPmloggerBeforeAgent(t *testing.T) {
 			if got := names(); strings.Contains(got, "proc") {
 				t.Fatalf("before the agent: %s", got)
 			}
-			if err := os.Symlink(pmdas+"proc/pmdaproc", program); err != nil {
+			if err := os.Symlink(peer.PMDAs+"proc/pmdaproc", program); err != nil {
 				t.Fatal(err)
 			}
 			d.Signal(syscall.SIGHUP)
@@ -102,14 +102,14 @@ func TestNewerNameSpace(t *testing.T) {
 		unknown    []string
 	}{
 		{"built-in agent", "proc 3 dso proc_init /nonexistent/pmda_proc.so", []string{"proc.later"}},
-		{"PCP's agent", "proc 3 pipe binary " + pmdas + "proc/pmdaproc -d 3", []string{"proc.later", "proc.fdinfo", "proc.delayacct"}},
+		{"PCP's agent", "proc 3 pipe binary " + peer.PMDAs + "proc/pmdaproc -d 3", []string{"proc.later", "proc.fdinfo", "proc.delayacct"}},
 	} {
 		t.Run(agent.what, func(t *testing.T) {
 			d := peer.StartT(t, path, peer.Config{
 				Agents: []string{
-					"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
+					"pmcd 2 dso pmcd_init " + peer.PMDAs + "pmcd/pmda_pmcd.so",
 					agent.line,
-					"sample 29 pipe binary " + pmdas + "sample/pmdasample -d 29",
+					"sample 29 pipe binary " + peer.PMDAs + "sample/pmdasample -d 29",
 				},
 				PMNS: newerNames,
 			})

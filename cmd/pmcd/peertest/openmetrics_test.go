@@ -26,7 +26,7 @@ const qaPages = "/var/lib/pcp/testsuite/openmetrics/samples/*.txt"
 // openMetricsServer serves the pages of the agent's tests. Of a page with a second version, that is
 // served after *later was set.
 func openMetricsServer(t *testing.T, later *atomic.Bool) *httptest.Server {
-	pages := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", "openmetrics", "testdata", "pages")
+	pages := filepath.Join(peer.Must(peer.ModuleRoot())(t), "agents", "builtin", "openmetrics", "testdata", "pages")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/latin1": // HTTP's default for text
@@ -56,7 +56,7 @@ func openMetricsServer(t *testing.T, later *atomic.Bool) *httptest.Server {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	files := must(filepath.Glob(pages + "/*.txt"))(t)
+	files := peer.Must(filepath.Glob(pages + "/*.txt"))(t)
 	if len(files) < 10 {
 		t.Fatalf("%d pages in %s", len(files), pages)
 	}
@@ -79,15 +79,15 @@ func openMetricsConf(t *testing.T, url string) string {
 			t.Fatal(err)
 		}
 	}
-	pages := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", "openmetrics", "testdata", "pages")
-	for _, path := range must(filepath.Glob(pages + "/*.txt"))(t) {
+	pages := filepath.Join(peer.Must(peer.ModuleRoot())(t), "agents", "builtin", "openmetrics", "testdata", "pages")
+	for _, path := range peer.Must(filepath.Glob(pages + "/*.txt"))(t) {
 		name := filepath.Base(path)
 		write(strings.TrimSuffix(name, ".txt")+".url", url+"/"+name+"\n", 0o644)
 	}
-	for _, path := range must(filepath.Glob(qaPages))(t) {
+	for _, path := range peer.Must(filepath.Glob(qaPages))(t) {
 		// With the large ones, PCP's agent takes too long to start. Labels with quotes are not valid
 		// JSON in it.
-		if text := string(must(os.ReadFile(path))(t)); len(text) > 25_000 || strings.Contains(text, `\"`) {
+		if text := string(peer.Must(os.ReadFile(path))(t)); len(text) > 25_000 || strings.Contains(text, `\"`) {
 			continue
 		}
 		name := strings.NewReplacer("-", "_", ".txt", "").Replace(filepath.Base(path))
@@ -146,8 +146,8 @@ func waitOpenMetrics(t *testing.T, d *peer.Daemon) {
 // openMetricsFiles returns the saved files.
 func openMetricsFiles(t *testing.T, d *peer.Daemon) map[string]string {
 	files := make(map[string]string)
-	for _, path := range must(filepath.Glob(filepath.Join(d.Dir, "var/config/pmda/144.*")))(t) {
-		files[filepath.Base(path)] = string(must(os.ReadFile(path))(t))
+	for _, path := range peer.Must(filepath.Glob(filepath.Join(d.Dir, "var/config/pmda/144.*")))(t) {
+		files[filepath.Base(path)] = string(peer.Must(os.ReadFile(path))(t))
 	}
 	return files
 }
@@ -186,7 +186,7 @@ func TestOpenMetrics(t *testing.T) {
 	peer.Require(t)
 	testutil.NeedRoot(t) // 6.0.3's agent cannot become the user that it is
 	python := "/usr/bin/python3 " + testutil.NeedPeer(t, pythonOpenMetrics)
-	ours := must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t)
+	ours := peer.Must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t)
 	var later atomic.Bool
 	conf := openMetricsConf(t, openMetricsServer(t, &later).URL)
 
@@ -244,11 +244,11 @@ func TestOpenMetrics(t *testing.T) {
 		compareFiles(t, second, openMetricsFiles(t, p.Ours))
 	})
 	t.Run("files of root become those of pcp", func(t *testing.T) {
-		pcp := must(user.Lookup("pcp"))(t)
+		pcp := peer.Must(user.Lookup("pcp"))(t)
 		d := openMetricsDaemon(t, ours, conf+" -u pcp", second)
 		path := filepath.Join(d.Dir, "var/config/pmda/144.0.py")
-		st := must(os.Stat(path))(t).Sys().(*syscall.Stat_t)
-		if fmt.Sprint(st.Uid) != pcp.Uid || string(must(os.ReadFile(path))(t)) != second["144.0.py"] {
+		st := peer.Must(os.Stat(path))(t).Sys().(*syscall.Stat_t)
+		if fmt.Sprint(st.Uid) != pcp.Uid || string(peer.Must(os.ReadFile(path))(t)) != second["144.0.py"] {
 			t.Errorf("%s has owner %d, want %s", path, st.Uid, pcp.Uid)
 		}
 	})
@@ -260,13 +260,13 @@ func TestOpenMetricsWithoutPython(t *testing.T) {
 	dir := t.TempDir() // as installed: pmcd, and beside it pmdas/pmdaopenmetrics
 	pmcd := filepath.Join(dir, "pmcd")
 	for to, from := range map[string]string{
-		pmcd: must(peer.UnderTest())(t),
-		filepath.Join(dir, "pmdas", "pmdaopenmetrics"): must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t),
+		pmcd: peer.Must(peer.UnderTest())(t),
+		filepath.Join(dir, "pmdas", "pmdaopenmetrics"): peer.Must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t),
 	} {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(to, must(os.ReadFile(from))(t), 0o755); err != nil {
+		if err := os.WriteFile(to, peer.Must(os.ReadFile(from))(t), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -277,7 +277,7 @@ func TestOpenMetricsWithoutPython(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(conf, "page"), []byte("x 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	me := must(user.Current())(t).Username
+	me := peer.Must(user.Current())(t).Username
 	for _, line := range []string{"/nonexistent/python3 " + pythonOpenMetrics, "/bin/sh /nonexistent/pmdaopenmetrics.python"} {
 		d := peer.StartT(t, pmcd, peer.Config{
 			Agents: []string{"openmetrics 144 pipe binary notready " + line + " -d 144 -u " + me + " -c " + conf},

@@ -18,7 +18,7 @@ var define = regexp.MustCompile(`(?m)^#define (\w+) (\d+)$`)
 // agent needs, as pmdaproc.sh does.
 func TestSamplesFiles(t *testing.T) {
 	peer.Require(t)
-	root := must(peer.ModuleRoot())(t)
+	root := peer.Must(peer.ModuleRoot())(t)
 	names := func(t *testing.T, dir string) string {
 		t.Helper()
 		cmd := exec.Command("/usr/bin/pminfo", "-n", "root", "-m")
@@ -32,16 +32,16 @@ func TestSamplesFiles(t *testing.T) {
 	for _, a := range samples {
 		t.Run(a.name, func(t *testing.T) {
 			src := filepath.Join(root, "agents", "builtin", a.name)
-			if got, want := names(t, src), names(t, filepath.Join(pmdas, a.name)); got != want {
+			if got, want := names(t, src), names(t, filepath.Join(peer.PMDAs, a.name)); got != want {
 				t.Errorf("names:\n%swant:\n%s", got, want)
 			}
 
 			// pmdaproc.sh takes the first number that is defined.
-			m := define.FindSubmatch(must(os.ReadFile(filepath.Join(src, "domain.h")))(t))
+			m := define.FindSubmatch(peer.Must(os.ReadFile(filepath.Join(src, "domain.h")))(t))
 			if m == nil || string(m[1]) != strings.ToUpper(a.name) || string(m[2]) != strconv.Itoa(a.domain) {
 				t.Fatalf("domain.h defines %q", m)
 			}
-			help := string(must(os.ReadFile(filepath.Join(src, "help")))(t))
+			help := string(peer.Must(os.ReadFile(filepath.Join(src, "help")))(t))
 			help = strings.ReplaceAll(help, "@ "+string(m[1])+".", "@ "+string(m[2])+".")
 			cmd := exec.Command("/usr/lib/pcp/bin/newhelp", "-V", "-n", "root", "-o", filepath.Join(t.TempDir(), "help"))
 			cmd.Dir, cmd.Stdin = src, strings.NewReader(help)
@@ -52,7 +52,7 @@ func TestSamplesFiles(t *testing.T) {
 
 			for _, script := range []string{"Install", "Remove"} {
 				path := filepath.Join(src, script)
-				if st := must(os.Stat(path))(t); st.Mode()&0o111 == 0 {
+				if st := peer.Must(os.Stat(path))(t); st.Mode()&0o111 == 0 {
 					t.Errorf("%s cannot be executed", script)
 				}
 				if out, err := exec.Command("/bin/sh", "-n", path).CombinedOutput(); err != nil {

@@ -95,7 +95,7 @@ func (f form) testConf(t *testing.T, p *peer.Pair) {
 // testTransactions has PCP's programs record transactions. Both agents see them,
 // whichever process has made the memory.
 func (f form) testTransactions(t *testing.T, p *peer.Pair) {
-	txrecord := must(peer.Built("txrecord"))(t)
+	txrecord := peer.Must(peer.Built("txrecord"))(t)
 	run := func(t *testing.T, c peer.Client, want string) {
 		t.Helper()
 		o, err := p.Ours.Run(t.Context(), peer.TCP4, c)

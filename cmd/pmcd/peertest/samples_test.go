@@ -57,12 +57,12 @@ var forms = []form{
 
 // goDaemon is the line of pmcd.conf for an agent as a program.
 func goDaemon(t *testing.T, name string, domain int) string {
-	return pipeLine(t, name, domain, must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t))
+	return pipeLine(t, name, domain, peer.Must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t))
 }
 
 // goPlugin is the line of pmcd.conf for an agent as a Go plugin.
 func goPlugin(t *testing.T, name string, domain int) string {
-	so := must(peer.Plugin("pmda_"+name+".so", "./agents/builtin/"+name+"/plugin"))(t)
+	so := peer.Must(peer.Plugin("pmda_"+name+".so", "./agents/builtin/"+name+"/plugin"))(t)
 	return fmt.Sprintf("%s %d dso %s_init %s", name, domain, name, so)
 }
 
@@ -72,7 +72,7 @@ func goBuiltin(_ *testing.T, name string, domain int) string {
 }
 
 func pipeLine(t *testing.T, name string, domain int, path string) string {
-	line := fmt.Sprintf("%s %d pipe binary %s -d %d -U %s", name, domain, path, domain, must(user.Current())(t).Username)
+	line := fmt.Sprintf("%s %d pipe binary %s -d %d -U %s", name, domain, path, domain, peer.Must(user.Current())(t).Username)
 	if name == "txmon" {
 		line += " " + strings.Join(types, " ")
 	}
@@ -82,20 +82,9 @@ func pipeLine(t *testing.T, name string, domain int, path string) string {
 // cLine is the line of pmcd.conf for PCP's agent.
 func cLine(t *testing.T, name string, domain int, dso bool) string {
 	if dso && name != "txmon" {
-		return fmt.Sprintf("%s %d dso %s_init %s", name, domain, name, must(peer.Built("pmda_"+name+".so"))(t))
+		return fmt.Sprintf("%s %d dso %s_init %s", name, domain, name, peer.Must(peer.Built("pmda_"+name+".so"))(t))
 	}
-	return pipeLine(t, name, domain, must(peer.Built("pmda"+name))(t))
-}
-
-// must is for values that a test cannot do without.
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+	return pipeLine(t, name, domain, peer.Must(peer.Built("pmda"+name))(t))
 }
 
 // samplesPMNS puts the files that ./Install would use together.
@@ -107,7 +96,7 @@ func samplesPMNS(t *testing.T, dir string) string {
 	}
 	b.WriteString("}\n")
 	for _, a := range samples {
-		text := must(os.ReadFile(filepath.Join(dir, a.name, "pmns")))(t)
+		text := peer.Must(os.ReadFile(filepath.Join(dir, a.name, "pmns")))(t)
 		text = comments.ReplaceAll(text, nil)
 		b.WriteString(strings.ReplaceAll(string(text), strings.ToUpper(a.name)+":", fmt.Sprintf("%d:", a.domain)))
 	}
@@ -121,7 +110,7 @@ func (f form) pair(t *testing.T) *peer.Pair {
 	t.Helper()
 	peer.Require(t)
 	lockMemory(t)
-	path := must(peer.UnderTest())(t)
+	path := peer.Must(peer.UnderTest())(t)
 	if f.cPmcd {
 		path = peer.CPmcd
 	}
@@ -130,7 +119,7 @@ func (f form) pair(t *testing.T) *peer.Pair {
 		"pmdas/txmon/txmon.conf":   strings.Join(types, "\n"),
 	}
 	c := peer.Config{PMNS: samplesPMNS(t, "/var/lib/pcp/pmdas"), Files: files}
-	ours := peer.Config{PMNS: samplesPMNS(t, filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin")), Files: files}
+	ours := peer.Config{PMNS: samplesPMNS(t, filepath.Join(peer.Must(peer.ModuleRoot())(t), "agents", "builtin")), Files: files}
 	for _, a := range samples {
 		c.Agents = append(c.Agents, cLine(t, a.name, a.domain, f.dso))
 		ours.Agents = append(ours.Agents, f.line(t, a.name, a.domain))
@@ -142,7 +131,7 @@ func (f form) pair(t *testing.T) *peer.Pair {
 // is the same for all of this machine. Both of a pair use one memory, so that
 // each sees what the other has made of it.
 func lockMemory(t *testing.T) {
-	f := must(os.OpenFile(filepath.Join(os.TempDir(), "txmon-test.lock"), os.O_CREATE|os.O_RDWR, 0o666))(t)
+	f := peer.Must(os.OpenFile(filepath.Join(os.TempDir(), "txmon-test.lock"), os.O_CREATE|os.O_RDWR, 0o666))(t)
 	t.Cleanup(func() { f.Close() })
 	if !peer.Until(5*time.Minute, func() bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }) {
 		t.Fatal("another test has the shared memory of txmon")

@@ -12,7 +12,7 @@ import (
 // stockConf is what the pmcd.conf of the distribution has: lines of agents, and
 // what follows [access].
 func stockConf() (agents []string, access string, err error) {
-	text, err := os.ReadFile(pmcdConf)
+	text, err := os.ReadFile(peer.PmcdConf)
 	if err != nil {
 		return nil, "", err
 	}
@@ -23,7 +23,7 @@ func stockConf() (agents []string, access string, err error) {
 		}
 	}
 	if len(agents) < 5 {
-		return nil, "", fmt.Errorf("%s has %d agents", pmcdConf, len(agents))
+		return nil, "", fmt.Errorf("%s has %d agents", peer.PmcdConf, len(agents))
 	}
 	return agents, access, nil
 }

@@ -322,8 +322,8 @@ func TestTracePmcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := must(filepath.Abs("../../../agents/builtin/trace"))(t)
-	names := string(must(os.ReadFile(filepath.Join(dir, "pmns")))(t))
+	dir := peer.Must(filepath.Abs("../../../agents/builtin/trace"))(t)
+	names := string(peer.Must(os.ReadFile(filepath.Join(dir, "pmns")))(t))
 	line := fmt.Sprintf("trace 10 pipe binary /none/pmdatrace -d 10 -I %d", port)
 	d := peer.StartT(t, path, peer.Config{
 		PMNS:   "root { pmcd trace }\npmcd { version 2:0:7 control }\npmcd.control { sighup 2:0:18 }\n" + strings.ReplaceAll(names, "TRACE:", "10:"),
@@ -348,7 +348,7 @@ func TestTracePmcd(t *testing.T) {
 		t.Error("trace.control has other values")
 	}
 	conf := d.Fill(peer.TCP4, "{dir}/conf")
-	text := string(must(os.ReadFile(conf))(t))
+	text := string(peer.Must(os.ReadFile(conf))(t))
 	if err := os.WriteFile(conf, []byte(strings.Replace(text, line, line+" -T 30", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // A Config is what an Acceptor needs to know.
@@ -30,9 +32,13 @@ type Config struct {
 	// parked. It may take twice as long. 0 is DefaultCalmTime.
 	CalmTime time.Duration
 
-	// Unread limits what may be written to clients that do not read it. Fields that are
-	// 0 are those of DefaultUnread.
-	Unread UnreadLimits
+	// Unread limits what may be written to clients that do not read it, in bytes. 0 is
+	// DefaultUnread.
+	Unread int64
+
+	// SendBuffer is how much the system keeps in the buffer of a socket (SO_SNDBUF), which
+	// does not count for that limit. 0 is what the system has.
+	SendBuffer int
 }
 
 // An Acceptor accepts connections of clients and has Sessions serve them.
@@ -44,9 +50,9 @@ type Acceptor struct {
 	changed  func()
 	busy     func() bool
 	loop     *epollLoop
-	unread   unread
+	unread   quota.Limit
 
-	sendBuffer int // UnreadLimits.Socket
+	sendBuffer int // Config.SendBuffer
 
 	tasks     sync.WaitGroup // connections that are not closed, and calls of Warn
 	lingering atomic.Int32   // connections in linger
@@ -64,11 +70,8 @@ type Stats struct {
 	Lingering int  // of these: reading their last bytes
 	Exclusive bool // one is in blocking-read mode
 
-	Unread      int64 // bytes that are written to clients which do not read them yet
-	UnreadLimit int64 // bytes above which some of these clients are disconnected
-	Evicted     int64 // clients that were disconnected for that
-	LastEvicted Evicted
-	Most        int64 // connections that may be open; 0 is any number
+	Most   int64        // connections that may be open; 0 is any number
+	Unread quota.Status // what is written to clients that do not read it yet
 }
 
 // NewAcceptor returns an Acceptor, which Run makes work. It takes over the
@@ -84,9 +87,8 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.Limit.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
-	a.unread.All = cmp.Or(cfg.Unread.All, DefaultUnread.All)
-	a.unread.Each = cmp.Or(cfg.Unread.Each, DefaultUnread.Each)
-	a.sendBuffer = cfg.Unread.Socket
+	a.unread.Name, a.unread.Unit, a.unread.All = "unread replies", "bytes", cmp.Or(cfg.Unread, DefaultUnread)
+	a.sendBuffer = cfg.SendBuffer
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}
@@ -144,8 +146,7 @@ func waitFor(g *sync.WaitGroup, limit time.Duration) bool {
 
 // Stats returns the numbers of connections at the moment.
 func (a *Acceptor) Stats() Stats {
-	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load())}
-	a.unread.stats(&s)
+	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load()), Unread: a.unread.Status()}
 	a.loop.stats(&s)
 	return s
 }

@@ -17,6 +17,8 @@ import (
 	"io"
 	"net/netip"
 	"time"
+
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // A Conn is the connection of one client.
@@ -49,7 +51,7 @@ type Conn interface {
 
 	// Write writes all of b, or returns an error. It waits for a slow client, as long as
 	// that takes some of b within StallTime, and the memory for what clients have not
-	// read is within its limits (UnreadError).
+	// read is within its limit (quota.Error).
 	io.Writer
 
 	// Close ends the connection. The client can still read what was written. If last
@@ -111,6 +113,9 @@ type Session interface {
 	// or Read decrypts what has arrived. It may wait, for a slot. Wait calls
 	// BeforeWait after it if there was no data in the input.
 	BeforeDecrypt()
+
+	// Client returns the client, as limits know it. It is called during a Write.
+	Client() *quota.Client
 
 	// Serve serves the client until Wait fails. It is called on a goroutine of its
 	// own. It closes the Conn unless the error is ErrParked. It may return before

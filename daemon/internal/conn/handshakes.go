@@ -33,7 +33,7 @@ func (h *handshakes) slots() *fairqueue.Limiter {
 type handshake struct {
 	slots    *fairqueue.Limiter
 	plain    plainConn
-	key      fairqueue.Key
+	key      *fairqueue.Key
 	deadline time.Time
 	hold     func(n int64) error // accounts for memory
 	slot     *fairqueue.Use      // nil if it has none
@@ -45,8 +45,8 @@ func (h *handshake) begin() error {
 	if h.slot != nil {
 		return nil
 	}
-	h.slot = h.slots.Start(1, h.key)
-	if h.slot.HasBegun() {
+	h.slot = new(fairqueue.Use)
+	if h.slots.Start(h.slot, 1, h.key) {
 		return nil
 	}
 	timer := time.NewTimer(time.Until(h.deadline))

@@ -68,7 +68,7 @@ func TestHandshakeSlots(t *testing.T) {
 	var h handshakes
 	slots := h.slots()
 	start := func(d time.Duration) *handshake {
-		return &handshake{slots: slots, plain: new(linuxConn), deadline: time.Now().Add(d)}
+		return &handshake{slots: slots, plain: new(linuxConn), key: new(fairqueue.Key), deadline: time.Now().Add(d)}
 	}
 	var running []*handshake
 	for range h.most() {
@@ -117,7 +117,7 @@ func TestHandshakeInterrupted(t *testing.T) {
 		} {
 			h := newHarness(t, k, 100, func(h *harness) { h.atOnce = true })
 			s := h.tls.handshakes.slots()
-			s.Start(int64(h.tls.handshakes.most()), fairqueue.Key{})
+			s.Start(new(fairqueue.Use), int64(h.tls.handshakes.most()), new(fairqueue.Key))
 			p := h.dialPlain()
 			if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {
 				t.Fatal(err)

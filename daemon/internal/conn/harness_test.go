@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // A kind is a kind of connection.
@@ -56,6 +57,8 @@ type harness struct {
 	changes atomic.Int32 // calls of Config.Changed
 	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
 	tls     TLS
+
+	unreadLimit int64 // Config.Unread
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
 	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
@@ -96,7 +99,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime,
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime, Unread: h.unreadLimit,
 		Busy:    func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() { h.changes.Add(1) }})
 	if err != nil {
@@ -184,6 +187,14 @@ func (s *echo) First(in []byte) ([]byte, bool) {
 func (s *echo) Disconnected()  { s.end(io.EOF) }
 func (s *echo) BeforeWait()    { s.waits.Add(1) }
 func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
+
+// Client returns a client that is a process of a user with all others.
+func (s *echo) Client() *quota.Client {
+	return &quota.Client{GiveWay: func(err error) {
+		s.c.Interrupt(err)
+		s.c.Abort()
+	}}
+}
 
 func (s *echo) Serve() {
 	for {

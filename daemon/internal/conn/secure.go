@@ -30,6 +30,12 @@ func (t *TLS) timeout() time.Duration {
 	return DefaultTLSTimeout
 }
 
+// Handshakes returns how many handshakes are computed, and how many may be at a time.
+func (t *TLS) Handshakes() (n, most int64) {
+	l := t.handshakes.slots()
+	return l.Used(), l.Limit()
+}
+
 // Server makes the server's part of a TLS handshake on c, and returns a Conn for what is in
 // the TLS connection. pending is what was read from c already and belongs to it. At most
 // max(1, GOMAXPROCS-1) handshakes are computed at a time; the others take turns by their
@@ -47,7 +53,7 @@ func (t *TLS) timeout() time.Duration {
 func (t *TLS) Server(c Conn, cfg *tls.Config, pending []byte, key *fairqueue.Key, hold func(n int64) error) (*Secure, error) {
 	s := &Secure{plainConn: c.(plainConn), limits: t}
 	deadline := time.Now().Add(t.timeout())
-	h := &handshake{slots: t.handshakes.slots(), plain: s.plainConn, key: *key, deadline: deadline, hold: hold}
+	h := &handshake{slots: t.handshakes.slots(), plain: s.plainConn, key: key, deadline: deadline, hold: hold}
 	s.records = recordConn{plain: s.plainConn, pending: pending, handshake: h}
 	s.tls = tls.Server(&s.records, cfg)
 	s.plainConn.SetReadDeadline(deadline)

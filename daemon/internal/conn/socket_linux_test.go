@@ -5,8 +5,9 @@ import (
 	"net"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // A link-local address is that of an interface, by name if it has one.

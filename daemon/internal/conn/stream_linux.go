@@ -180,7 +180,7 @@ func (c *linuxConn) readStream(b []byte) (n int, err error) {
 
 func (c *linuxConn) Write(b []byte) (int, error) {
 	rest, err := b, error(nil)
-	if c.reply.write == nil {
+	if c.reply.unread == nil {
 		rest, err = c.writeNow(b)
 	}
 	if err == nil && len(rest) > 0 {
@@ -189,10 +189,13 @@ func (c *linuxConn) Write(b []byte) (int, error) {
 		if c.state == detached {
 			c.attach()
 		}
-		if c.reply.size > 0 {
-			err = c.reply.goOn(&c.loop.a.unread, slowLinux{c}, rest)
-		} else {
-			err = c.loop.a.unread.write(slowLinux{c}, rest, len(b))
+		announced := c.reply.size > 0
+		if !announced {
+			c.reply.size = len(b)
+		}
+		err = c.reply.write(slowLinux{c}, rest, &c.loop.a.unread, c.session.Client())
+		if !announced {
+			c.reply.end()
 		}
 	}
 	if err != nil {
@@ -217,7 +220,7 @@ func (c *linuxConn) writeNow(b []byte) (rest []byte, err error) {
 
 func (c *linuxConn) buffered() int       { return len(c.in) }
 func (c *linuxConn) beginReply(size int) { c.reply.size = size }
-func (c *linuxConn) endReply()           { c.reply.end(&c.loop.a.unread) }
+func (c *linuxConn) endReply()           { c.reply.end() }
 func (c *linuxConn) beforeDecrypt()      { c.session.BeforeDecrypt() }
 func (c *linuxConn) beforeWait()         { c.session.BeforeWait() }
 

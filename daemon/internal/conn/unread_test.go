@@ -4,14 +4,15 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // A slowPeer is a slowStream whose peer takes rate bytes a second out of a socket with
@@ -26,6 +27,8 @@ type slowPeer struct {
 	got      int
 	deadline time.Time
 	aborted  bool
+	err      error // why
+	user     uint64
 }
 
 func newSlowPeer(rate, size int) *slowPeer { return &slowPeer{rate: rate, size: size, at: time.Now()} }
@@ -84,28 +87,28 @@ func (p *slowPeer) unsent() int {
 	return p.queued
 }
 
-func (p *slowPeer) Peer() Peer { return Peer{Unix: true, Path: "slow"} }
-
-func (p *slowPeer) Abort() {
+func (p *slowPeer) interrupted() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.aborted = true
+	return p.err
 }
 
-func (p *slowPeer) isAborted() bool {
+// giveWay is quota.Client.GiveWay.
+func (p *slowPeer) giveWay(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.aborted
+	p.aborted, p.err = true, err
 }
 
-func newUnread(all, each int64) *unread {
-	return &unread{UnreadLimits: UnreadLimits{All: all, Each: each}}
-}
-
-func (u *unread) empty() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.held == 0 && len(u.writes) == 0
+// write writes a reply of size bytes to p, in pieces.
+func (p *slowPeer) write(limit *quota.Limit, size, piece int) (err error) {
+	r := slowReply{size: size}
+	defer r.end()
+	c := &quota.Client{Key: fairqueue.Key{Group: fairqueue.Group{ID: p.user}}, GiveWay: p.giveWay}
+	for n := 0; n < size && err == nil; n += piece {
+		err = r.write(p, make([]byte, min(piece, size-n)), limit, c)
+	}
+	return err
 }
 
 // A client that reads at all gets all of its reply, however long that takes.
@@ -123,10 +126,10 @@ func TestSlowClientIsServed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				u, p := newUnread(64<<20, 8<<20), newSlowPeer(tt.rate, tt.buff)
+				u, p := &quota.Limit{All: 64 << 20}, newSlowPeer(tt.rate, tt.buff)
 				p.delay = tt.delay
 				begin := time.Now()
-				if err := u.write(p, make([]byte, tt.size), tt.size); err != nil {
+				if err := p.write(u, tt.size, tt.size); err != nil {
 					t.Fatalf("after %v: %v", time.Since(begin), err)
 				}
 				if p.got+p.queued != tt.size {
@@ -135,8 +138,8 @@ func TestSlowClientIsServed(t *testing.T) {
 				if !p.deadline.IsZero() {
 					t.Error("a write deadline is left")
 				}
-				if !u.empty() {
-					t.Errorf("%d bytes are held", u.held)
+				if n := u.Status().Used; n != 0 {
+					t.Errorf("%d bytes are held", n)
 				}
 			})
 		})
@@ -155,7 +158,7 @@ func TestStoppedClient(t *testing.T) {
 		}
 		testutil.Eventually(t, "pmcd has the request", func() bool { return h.withInput.Load() == 2 })
 		h.parked(1)
-		testutil.Eventually(t, "nothing is held", func() bool { return h.Stats().Unread == 0 })
+		testutil.Eventually(t, "nothing is held", func() bool { return h.Stats().Unread.Used == 0 })
 		p.expect("ab")
 		p.ask("cd")
 	})
@@ -164,7 +167,7 @@ func TestStoppedClient(t *testing.T) {
 // A client that takes nothing for a minute is disconnected, also if it has read before.
 func TestStalledClientIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u, p := newUnread(64<<20, 8<<20), newSlowPeer(10<<10, 64<<10)
+		u, p := &quota.Limit{All: 64 << 20}, newSlowPeer(10<<10, 64<<10)
 		begin := time.Now()
 		time.AfterFunc(30*time.Second, func() {
 			p.mu.Lock()
@@ -172,162 +175,69 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 			p.advance()
 			p.rate = 0
 		})
-		err := u.write(p, make([]byte, 1<<20), 1<<20)
+		err := p.write(u, 1<<20, 1<<20)
 		if !errors.Is(err, errStalled) {
 			t.Fatalf("error %v, want %v", err, errStalled)
 		}
 		if d := time.Since(begin); d < 30*time.Second+StallTime || d > 30*time.Second+StallTime+2*progressTime {
 			t.Errorf("disconnected after %v", d)
 		}
-		if !u.empty() {
-			t.Errorf("%d bytes are held", u.held)
+		if n := u.Status().Used; n != 0 {
+			t.Errorf("%d bytes are held", n)
 		}
 	})
 }
 
-// startWrite writes size bytes to p. The error is sent when the write is over.
-func startWrite(u *unread, p *slowPeer, size int) <-chan error {
-	c := make(chan error, 1)
-	go func() { c <- u.write(p, make([]byte, size), size) }()
-	return c
-}
-
-func TestEvict(t *testing.T) {
+// A client whose reply gives way to another one's learns that, and so does one whose own reply is
+// too long. A reply in pieces, as with TLS, counts with all of its size.
+func TestUnreadGivesWay(t *testing.T) {
 	const mib = 1 << 20
-	type client struct {
-		rate, mibs int
-		start      time.Duration
-		evicted    bool
-	}
-	tests := []struct {
-		name    string
-		clients []client
-	}{
-		{"below the limit all are served", []client{{rate: 0, mibs: 2}, {rate: 0, mibs: 2}, {rate: 1, mibs: 3}}},
-		{"the one that takes nothing", []client{{rate: 2048, mibs: 3}, {rate: 0, mibs: 3, evicted: true}, {rate: 2048, mibs: 3, start: 15 * time.Second}}},
-		{"first one above its own limit, though it reads", []client{{rate: 0, mibs: 3}, {rate: 4096, mibs: 5, evicted: true}, {rate: 1, mibs: 2, start: 15 * time.Second}}},
-		{"for what it holds", []client{{rate: 1024, mibs: 1}, {rate: 2048, mibs: 4, evicted: true}, {rate: 0, mibs: 4, start: 15 * time.Second}}},
-		{"not one that has just begun", []client{{rate: 10, mibs: 4, evicted: true}, {rate: 10, mibs: 4, start: 15 * time.Second}}},
-		{"of those that have just begun the oldest", []client{{rate: 0, mibs: 4, evicted: true}, {rate: 0, mibs: 4, start: time.Millisecond}}},
-		{"several for a large one", []client{
-			{rate: 0, mibs: 2, evicted: true}, {rate: 1, mibs: 2, evicted: true}, {rate: 4096, mibs: 2}, {rate: 0, mibs: 4, start: 15 * time.Second},
-		}},
-		{"one above the limit alone", []client{{rate: 1 << 20, mibs: 9, evicted: true}}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				u := newUnread(8*mib-mib/2, 4*mib)
-				peers, errs := []*slowPeer{}, []<-chan error{}
-				for _, c := range tt.clients {
-					time.Sleep(c.start)
-					p := newSlowPeer(c.rate, 64<<10)
-					peers = append(peers, p)
-					errs = append(errs, startWrite(u, p, c.mibs*mib))
-					synctest.Wait()
-				}
-				time.Sleep(time.Second)
-				var got, want []int
-				for i, c := range tt.clients {
-					select {
-					case err := <-errs[i]:
-						var e *UnreadError
-						if !errors.As(err, &e) || e.Size != int64(c.mibs*mib) {
-							t.Errorf("client %d: error %v", i, err)
-						}
-						got = append(got, i)
-						errs[i] = nil
-					default:
-					}
-					if c.evicted {
-						want = append(want, i)
-					}
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("disconnected %v, want %v", got, want)
-				}
-				if u.held > u.All {
-					t.Errorf("%d bytes are held, more than %d", u.held, u.All)
-				}
-				for i, p := range peers {
-					if p.Abort(); errs[i] != nil {
-						<-errs[i]
-					}
-				}
-				if !u.empty() {
-					t.Errorf("%d bytes are held after the end", u.held)
-				}
-			})
-		})
-	}
-}
-
-// What a client has lately taken of a reply that is written in pieces, as with TLS, counts
-// as it does for any other reply.
-func TestEvictReplyInPieces(t *testing.T) {
-	const size, piece = 4 << 20, 16 << 10
 	synctest.Test(t, func(t *testing.T) {
-		u := newUnread(2*size+size/2, size)
-		quick, slow, last := newSlowPeer(64<<10, 64<<10), newSlowPeer(4<<10, 64<<10), newSlowPeer(0, 64<<10)
-		inPieces := make(chan error, 1)
-		go func() {
-			r := slowReply{size: size}
-			defer r.end(u)
-			var err error
-			for n := 0; n < size && err == nil; n += piece {
-				err = r.goOn(u, quick, make([]byte, piece))
-			}
-			inPieces <- err
-		}()
-		whole := startWrite(u, slow, size)
-		time.Sleep(25 * time.Second) // each has been looked at twice
-		one := startWrite(u, last, size)
+		u := &quota.Limit{Name: "unread replies", All: 8 * mib}
+		stopped, reads, large := newSlowPeer(0, 64<<10), newSlowPeer(64<<10, 64<<10), newSlowPeer(1<<20, 64<<10)
+		reads.user = 1
+		begin := time.Now()
+		gone, read := make(chan error, 1), make(chan error, 1)
+		go func() { gone <- stopped.write(u, 5*mib, 16<<10) }()
 		synctest.Wait()
-		if !slow.isAborted() || quick.isAborted() {
-			t.Error("the client that reads the most was disconnected")
+		go func() { read <- reads.write(u, 4*mib, 16<<10) }()
+		if err := <-gone; !errors.As(err, new(*quota.Error)) || time.Since(begin) > time.Second {
+			t.Errorf("the larger of two, after %v: %v", time.Since(begin), err)
 		}
-		last.Abort()
-		for _, c := range []<-chan error{inPieces, whole, one} {
-			<-c
+		if err := large.write(u, 9*mib, 9*mib); !errors.As(err, new(*quota.Error)) {
+			t.Errorf("one above the limit alone: %v", err)
 		}
-		synctest.Wait()
-		if !u.empty() {
-			t.Errorf("%d bytes are held after the end", u.held)
+		if err := <-read; err != nil {
+			t.Errorf("the smaller of two: %v", err)
+		}
+		if n := u.Status().Used; n != 0 {
+			t.Errorf("%d bytes are held", n)
 		}
 	})
 }
 
-// Of clients that do not read large replies one is disconnected when there are too many.
-// The one that reads, though slowly, gets all of its reply.
+// Of clients that do not read large replies one is disconnected when there are too many: one that
+// has no more than others is the last.
 func TestUnreadReplies(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		h := newHarness(t, k, 100)
-		h.unread.mu.Lock()
-		h.unread.UnreadLimits = UnreadLimits{All: 2*largeReply + largeReply/2, Each: largeReply}
-		h.unread.mu.Unlock()
-		first, reader, last := h.dial(), h.dial(), h.dial()
-		for i, p := range []*peer{first, reader, last} {
+		h := newHarness(t, k, 100, func(h *harness) { h.unreadLimit = 2*largeReply + largeReply/2 })
+		peers := []*peer{h.dial(), h.dial(), h.dial()}
+		for i, p := range peers[:2] {
 			p.ask("x*")
 			testutil.Eventually(t, "the reply waits for its client", func() bool {
-				s := h.Stats()
-				return s.Unread+s.Evicted*largeReply >= int64(i+1)*largeReply // the echo is a write, too
+				return h.Stats().Unread.Used >= int64(i+1)*largeReply // the echo is a write, too
 			})
-			if i == 1 {
-				if _, err := io.CopyN(io.Discard, p.conn, largeReply/2); err != nil {
-					t.Fatal(err)
-				}
+		}
+		peers[2].ask("x*")
+		<-peers[2].s.ended
+		if !errors.As(peers[2].s.err, new(*quota.Error)) {
+			t.Errorf("the last client has ended: %v", peers[2].s.err)
+		}
+		for _, p := range peers[:2] {
+			if _, err := io.CopyN(io.Discard, p.conn, largeReply); err != nil {
+				t.Error(err)
 			}
+			p.ask("xy")
 		}
-		<-first.s.ended
-		if e := h.Stats().Evicted; e != 1 {
-			t.Errorf("%d clients were disconnected", e)
-		}
-		if _, err := io.CopyN(io.Discard, reader.conn, largeReply-largeReply/2); err != nil {
-			t.Errorf("the client that reads: %v", err)
-		}
-		if _, err := io.CopyN(io.Discard, last.conn, largeReply); err != nil {
-			t.Errorf("the last client: %v", err)
-		}
-		reader.ask("xy")
 	})
 }

@@ -119,6 +119,9 @@ func New(opt Options) *Host {
 // the time when the Host was made, and is waited for.
 func (h *Host) Available() error { return h.available() }
 
+// LoginLimit returns how many logins are under way, and how many may be.
+func (h *Host) LoginLimit() (n, most int64) { return h.logins.Used(), h.logins.Limit() }
+
 // Restart makes the next login use a new helper, which reads the configuration again. Logins
 // that are under way go on with the old one.
 func (h *Host) Restart() {

@@ -23,8 +23,8 @@ func (e checkError) Unwrap() error { return e.error }
 // acquire waits for a use, which the caller must End. If it has to wait it calls look, which
 // may be nil, once.
 func (s semaphore) acquire(ctx context.Context, l *Login, look func()) (*fairqueue.Use, error) {
-	u := s.Start(1, l.Key)
-	if u.HasBegun() {
+	u := new(fairqueue.Use)
+	if s.Start(u, 1, &l.Key) {
 		return u, nil
 	}
 	if look != nil {

@@ -102,7 +102,9 @@ func TestEnterFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
 		defer cancel()
-		defer p.Start(1, ofGroup(1).Key).End()
+		var first fairqueue.Use
+		p.Start(&first, 1, &ofGroup(1).Key)
+		defer first.End()
 		if _, err := p.acquireFor(ctx, ofGroup(1), time.Second); err == nil || err.Error() != "late" {
 			t.Errorf("got %v", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agenttest"
@@ -52,7 +53,8 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 	table := agenttest.Start(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
 	s, c := newTurn(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
-	other := s.srv.large.Start(maxLargeReplies, s.client.Key)
+	var other fairqueue.Use
+	s.srv.large.Start(&other, maxLargeReplies, &s.client.Key)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

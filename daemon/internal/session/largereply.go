@@ -1,9 +1,11 @@
 package session
 
+import "github.com/gopcp/pmcd/agents/fairqueue"
+
 // The memory of large replies that are being made is limited (server.large). A request of
 // 8 KiB that repeats a PMID can have a reply as long as pmcd makes them, and many clients may
 // ask at a time. The clients take turns. What a client does not read counts as unread instead
-// (conn.UnreadLimits).
+// (conn.Config.Unread).
 
 const (
 	// minLargeReply is the size, in bytes, from which a reply is large.
@@ -19,8 +21,8 @@ func (s *session) beginLarge(size int) {
 	if size < minLargeReply {
 		return
 	}
-	s.large = s.srv.large.Start(int64(size), s.client.Key)
-	if s.large.HasBegun() {
+	s.large = new(fairqueue.Use)
+	if s.srv.large.Start(s.large, int64(size), &s.client.Key) {
 		return
 	}
 	s.wait(func() { <-s.large.Begun() }) // soon: those that wait for their clients have ended theirs

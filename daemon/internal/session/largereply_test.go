@@ -16,7 +16,8 @@ func TestLargeReplyWaits(t *testing.T) {
 	if s.beginLarge(minLargeReply - 1); s.large != nil {
 		t.Error("a small reply has a turn")
 	}
-	first := s.srv.large.Start(maxLargeReplies, fairqueue.Key{})
+	var first fairqueue.Use
+	s.srv.large.Start(&first, maxLargeReplies, new(fairqueue.Key))
 	begun := make(chan struct{})
 	go func() {
 		s.beginLarge(minLargeReply)

@@ -1,206 +1,134 @@
 package session
 
 import (
-	"fmt"
-	"sync"
-	"time"
+	"cmp"
+	"errors"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/clients"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // DefaultMemory is the default of [Config.Memory].
 var DefaultMemory = MemoryLimits{Profiles: 24 << 20, ClientProfiles: 1 << 20, Requests: 8 << 20}
 
 // MemoryLimits are limits, in bytes, of the memory that pmcd keeps for clients between two
-// requests, or until a request is complete. Replies that are not read have their own limits
-// (conn.UnreadLimits).
+// requests, or until a request is complete. Replies that are not read have a limit of their own
+// (conn.Config.Unread).
 type MemoryLimits struct {
 	Profiles       int64 // for the profiles of all clients
 	ClientProfiles int64 // for the profiles of one client
 	Requests       int64 // for the incomplete requests of all clients
 }
 
-// A memory accounts for memory of one kind that pmcd keeps for clients. Groups of clients
-// share it. If the limit is reached, the group that uses the most gets no more memory, and
-// one of its clients is disconnected if another group needs memory. So no group can keep
-// others out.
-type memory struct {
-	kind  string // "profiles"
-	limit int64  // bytes
+// DefaultMaxInProgress is how many sessions may have a request in progress: more than a pmproxy
+// has connections. The next ones wait before they read their requests, so thousands of clients
+// that wait for an agent hold no memory. Most requests wait for agents, and each has some 40 KB
+// for what it has done so far.
+const DefaultMaxInProgress = 1024
 
-	mu      sync.Mutex // guards the following, and the fields of accounts
-	used    int64
-	groups  map[fairqueue.Group]*memoryGroup // only groups that use memory
-	evicted int64                            // number of clients that were disconnected
-	last    conn.Evicted                     // the last of these
+// maxUnanswered is how many clients may wait for the answer to their first request: for a slot,
+// the look-up of a user or a TLS handshake. Each has a descriptor and some 10 KB, also if the
+// client has disconnected meanwhile. Clients that have sent no request, or a part of one, do not
+// count.
+const maxUnanswered = 4096
+
+// limits are what the clients of a Server may hold together.
+type limits struct {
+	profiles, requests, unanswered quota.Limit
 }
 
-type memoryGroup struct {
-	used     int64
-	accounts map[*account]struct{} // only accounts that use memory
+// holdings are what one client holds of these. The goroutine of the session uses them.
+type holdings struct {
+	client                         quota.Client
+	profiles, requests, unanswered *quota.Account
+
+	request int64 // bytes of the current request
+	waits   bool  // for the first answer
 }
 
-// An account is the use of a memory by one client. Only the fields used and ended change.
-type account struct {
-	client string // its address
-	group  fairqueue.Group
-	evict  func(err error) // disconnects the client; does not wait
-
-	used  int64
-	ended bool
+// set sets the limits, of which those of memory that are 0 are those of DefaultMemory.
+func (l *limits) set(m MemoryLimits) {
+	l.profiles.Name, l.profiles.Unit = "profiles", "bytes"
+	l.profiles.All, l.profiles.Each = cmp.Or(m.Profiles, DefaultMemory.Profiles), cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
+	l.requests.Name, l.requests.Unit, l.requests.All = "incomplete requests", "bytes", cmp.Or(m.Requests, DefaultMemory.Requests)
+	l.unanswered.Name, l.unanswered.All = "unanswered clients", maxUnanswered
 }
 
-// A memoryError is the error if a client gets no memory.
-type memoryError struct {
-	memory        *memory
-	client, group int64 // bytes
-	evicted       bool  // the client is disconnected to make room for others
-}
-
-func (e *memoryError) Error() string {
-	text := fmt.Sprintf("its %s take %d bytes, those of its host or user %d, and those of all clients may take %d", e.memory.kind, e.client, e.group, e.memory.limit)
-	if e.evicted {
-		text += "; it is disconnected to make room for others"
+// Limits returns the use of the limits.
+func (s *Server) Limits() []quota.Status {
+	l := &s.limits
+	list := []quota.Status{
+		{Name: "requests in progress", Used: s.inProgress.Used(), Limit: s.inProgress.Limit()},
+		l.unanswered.Status(), l.profiles.Status(), l.requests.Status(),
 	}
-	return text
-}
-
-// hold adds n bytes to the use of a. If that exceeds the limit and the group of a uses the
-// most, hold returns an error and adds nothing. If another group uses the most, hold
-// disconnects the client of that group that uses the most.
-func (m *memory) hold(a *account, n int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for m.used+n > m.limit {
-		g := m.largest()
-		own := m.groups[a.group]
-		if g == nil || g == own || own != nil && own.used+n > g.used {
-			e := &memoryError{client: a.used + n, group: n, memory: m}
-			if own != nil {
-				e.group += own.used
-			}
-			return e
-		}
-		var most *account
-		for b := range g.accounts {
-			if most == nil || b.used > most.used {
-				most = b
-			}
-		}
-		e := &memoryError{client: most.used, group: g.used, memory: m, evicted: true}
-		m.end(most)
-		m.evicted++
-		m.last = conn.Evicted{Client: most.client, At: time.Now()}
-		most.evict(e)
+	if s.Secure() {
+		n, most := s.tls.Handshakes()
+		list = append(list, quota.Status{Name: "TLS handshakes", Used: n, Limit: most})
 	}
-	m.add(a, n)
-	return nil
-}
-
-// largest returns the group that uses the most, or nil.
-func (m *memory) largest() (most *memoryGroup) {
-	for _, g := range m.groups {
-		if most == nil || g.used > most.used {
-			most = g
-		}
+	if h := s.admission.sasl(); h != nil {
+		n, most := h.LoginLimit()
+		list = append(list, quota.Status{Name: "logins", Used: n, Limit: most})
 	}
-	return most
+	return list
 }
 
-// drop subtracts n bytes from the use of a.
-func (m *memory) drop(a *account, n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.add(a, -n)
-}
-
-// close is called when the client has disconnected.
-func (m *memory) close(a *account) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.end(a)
-}
-
-// end subtracts the use of a, which does not change any more. The caller holds mu.
-func (m *memory) end(a *account) {
-	m.add(a, -a.used)
-	a.ended = true
-}
-
-// add adds n bytes, which may be negative. The caller holds mu.
-func (m *memory) add(a *account, n int64) {
-	if n == 0 || a.ended {
-		return
+// open opens the Accounts of c. The clients of a host are one member, as it is not known which
+// processes they are.
+func (l *limits) open(h *holdings, c *clients.Client) {
+	h.client.Key, h.client.Address = c.Key, c.Addr
+	if !c.Conn.Peer().Unix {
+		h.client.Key.Member = 0
 	}
-	g := m.groups[a.group]
-	if g == nil {
-		g = &memoryGroup{accounts: make(map[*account]struct{})}
-		if m.groups == nil {
-			m.groups = make(map[fairqueue.Group]*memoryGroup)
-		}
-		m.groups[a.group] = g
+	h.client.GiveWay = func(err error) {
+		c.Conn.Interrupt(err)
+		c.Conn.Abort()
 	}
-	m.used += n
-	g.used += n
-	a.used += n
-	if a.used > 0 {
-		g.accounts[a] = struct{}{}
-		return
+	h.profiles, h.requests, h.unanswered = l.profiles.Open(&h.client), l.requests.Open(&h.client), l.unanswered.Open(&h.client)
+}
+
+// Client implements conn.Session.
+func (s *session) Client() *quota.Client { return &s.holds.client }
+
+// closeHoldings ends what the client holds. It counts a client that has exceeded a limit.
+func (s *session) closeHoldings() {
+	if e := new(quota.Error); errors.As(s.err, &e) {
+		e.Limit.Disconnected(&s.holds.client)
 	}
-	delete(g.accounts, a)
-	if len(g.accounts) == 0 {
-		delete(m.groups, a.group)
-	}
-}
-
-func (m *memory) info() MemoryInfo {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return MemoryInfo{Used: m.used, Limit: m.limit, Evicted: m.evicted, LastEvicted: m.last}
-}
-
-// A clientMemory has the accounts of one client.
-type clientMemory struct {
-	profiles account
-	requests account
-	request  int64 // bytes of the current request
-}
-
-// openMemory returns what a new client of a group uses.
-func openMemory(c conn.Handle, group fairqueue.Group) clientMemory {
-	a := account{client: c.Peer().String(), group: group, evict: func(err error) {
-		c.Interrupt(err)
-		c.Abort()
-	}}
-	return clientMemory{profiles: a, requests: a}
-}
-
-// closeMemory closes the accounts of the client.
-func (s *session) closeMemory() {
-	s.srv.profiles.close(&s.memory.profiles)
-	s.srv.requests.close(&s.memory.requests)
+	s.holds.profiles.Close()
+	s.holds.requests.Close()
 	s.contexts.each(s.srv.decoded.forget)
+}
+
+// awaitAnswer is called when there is input of the client. Until its first answer it counts as
+// unanswered.
+func (s *session) awaitAnswer() error {
+	if s.answered || s.holds.waits {
+		return nil
+	}
+	err := s.holds.unanswered.Hold(1)
+	s.holds.waits = err == nil
+	return err
+}
+
+// noAnswer is called when the client waits for no answer.
+func (s *session) noAnswer() {
+	if s.holds.waits {
+		s.holds.waits = false
+		s.holds.unanswered.Drop(1)
+	}
 }
 
 // holdProfile accounts for a profile that replaces old, which may be nil. If it returns an
 // error, neither of the two is accounted for.
 func (s *session) holdProfile(old, new *profile) error {
-	m, a := &s.srv.profiles, &s.memory.profiles
 	more := new.size() - old.size()
-	s.contexts.bytes += more
-	var err error
-	switch limit := s.srv.cfg.Memory.ClientProfiles; {
-	case more <= 0:
-		m.drop(a, -more)
-	case s.contexts.bytes > limit:
-		err = fmt.Errorf("its profiles take %d bytes, and those of one client may take %d", s.contexts.bytes, limit)
-	default:
-		err = m.hold(a, more)
+	if more <= 0 {
+		s.holds.profiles.Drop(-more)
+		return nil
 	}
+	err := s.holds.profiles.Hold(more)
 	if err != nil {
-		m.drop(a, old.size())
-		s.contexts.bytes -= new.size()
+		s.holds.profiles.Drop(old.size())
 	}
 	return err
 }
@@ -210,20 +138,20 @@ const freeRequest = 4 << 10
 
 // holdRequest accounts for a buffer of n bytes for an incomplete request.
 func (s *session) holdRequest(n int64) error {
-	if n <= freeRequest || n <= s.memory.request {
+	if n <= freeRequest || n <= s.holds.request {
 		return nil
 	}
-	if err := s.srv.requests.hold(&s.memory.requests, n-s.memory.request); err != nil {
+	if err := s.holds.requests.Hold(n - s.holds.request); err != nil {
 		return err
 	}
-	s.memory.request = n
+	s.holds.request = n
 	return nil
 }
 
 // dropRequest undoes holdRequest.
 func (s *session) dropRequest() {
-	if s.memory.request > 0 {
-		s.srv.requests.drop(&s.memory.requests, s.memory.request)
-		s.memory.request = 0
+	if s.holds.request > 0 {
+		s.holds.requests.Drop(s.holds.request)
+		s.holds.request = 0
 	}
 }

@@ -104,12 +104,10 @@ type Server struct {
 	hostname   hostname
 	calls      calls.Config
 	turnPool   transport.TurnPool
-	profiles   memory
-	requests   memory
+	limits     limits
 	decoded    decodedProfiles
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
-	progress   progress
-	unanswered unanswered
+	inProgress *fairqueue.Limiter // of the sessions with a request
 	slots      *slots.Pool
 	tls        conn.TLS
 	serving    context.Context // ends by Abort
@@ -126,11 +124,8 @@ func New(cfg Config) *Server {
 	s.labels.notify, s.labels.limiter, s.labels.debug = s.Notify, cfg.Limiter, cfg.Debug
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
-	m := &s.cfg.Memory
-	m.ClientProfiles = cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
-	s.profiles.kind, s.profiles.limit = "profiles", cmp.Or(m.Profiles, DefaultMemory.Profiles)
-	s.progress.limit = cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress)
-	s.requests.kind, s.requests.limit = "incomplete requests", cmp.Or(m.Requests, DefaultMemory.Requests)
+	s.limits.set(cfg.Memory)
+	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
 	s.large = fairqueue.NewLimiter(cmp.Or(int64(cfg.MaxReply), maxLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout
 	s.admission.sasl = cfg.SASL
@@ -160,16 +155,11 @@ func (s *Server) LogClients(title string) { s.Clients.Log(s.plain, title) }
 // Busy reports whether requests wait for slots at the moment.
 func (s *Server) Busy() bool { return s.slots.Busy() }
 
-// InProgress returns how many clients have a request in progress, and how many may have.
-func (s *Server) InProgress() (n, most int) {
-	return int(s.progress.used.Load()), int(s.progress.limit)
-}
-
 // Abort aborts the connections of all clients. The sessions end by that.
 func (s *Server) Abort() {
 	s.abort()
 	s.calls.Ended.Store(true)
-	s.progress.stop() // those that wait there, and for slots, do no more work
+	s.inProgress.Open() // those that wait there, and for slots, do no more work
 	s.slots.Close()
 	for _, client := range s.Clients.All() {
 		client.Conn.Abort()
@@ -217,17 +207,3 @@ func (s *Server) CheckHostname(now time.Time) {
 
 // CurrentHostname returns the name of this host; "" if it cannot be read.
 func (s *Server) CurrentHostname() string { return s.hostname.current() }
-
-// A MemoryInfo is what clients make pmcd keep of one kind.
-type MemoryInfo struct {
-	Used    int64 // bytes
-	Limit   int64 // bytes
-	Evicted int64 // clients that were disconnected to make room for others
-
-	LastEvicted conn.Evicted
-}
-
-// Memory reports on what clients make pmcd keep, other than replies.
-func (s *Server) Memory() (profiles, requests MemoryInfo) {
-	return s.profiles.info(), s.requests.info()
-}

@@ -28,15 +28,15 @@ type session struct {
 	client     *clients.Client
 	stream     conn.Conn // that of client, or what is in its TLS connection
 	contexts   contexts
-	memory     clientMemory
+	holds      holdings
 	cpu        *slots.Slot
-	inProgress requestSlot
+	inProgress fairqueue.Use // of Server.inProgress
+	begun      bool          // inProgress has begun
 	history    requestHistory
 	current    *request       // of the turn; nil between turns
 	large      *fairqueue.Use // of the reply that is being made; nil if it is not large
 
 	greeted  bool
-	waiting  bool // for the first answer: it counts in Server.unanswered
 	answered bool
 	err      error     // why the session ends
 	fault    pdu.Errno // the same as a code; 0 if the client has closed the connection
@@ -45,9 +45,8 @@ type session struct {
 // newSession returns the session of a new connection, which has no number yet.
 func newSession(srv *Server, c conn.Conn) *session {
 	s := &session{srv: srv, client: clients.New(c, srv.newKey(c.Peer())), stream: c}
-	s.memory = openMemory(c, s.client.Key.Group)
+	srv.limits.open(&s.holds, s.client)
 	s.cpu = srv.slots.Slot(&s.client.Key)
-	s.inProgress = srv.progress.open(&s.client.Key)
 	s.client.NeedsCert.Store(srv.admission.needsCert(s.client.Peer))
 	return s
 }
@@ -129,15 +128,17 @@ func (s *session) Serve() { s.srv.turnPool.Serve(s) }
 
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
+	tooMany := false
 	if s.err == nil {
 		err := s.stream.Wait()
 		if err == nil {
 			err = s.awaitAnswer()
+			tooMany = err != nil
 		}
 		if err == nil {
-			if s.srv.slots.Busy() || !s.inProgress.tryBegin() { // there may be many that wait
+			s.begin()
+			if s.srv.slots.Busy() { // there may be many that wait
 				s.stream.Compact()
-				s.begin()
 			}
 			s.cpu.Take()
 			if !s.srv.calls.Ended.Load() {
@@ -150,7 +151,7 @@ func (s *session) Await() bool {
 		}
 		s.err = err
 	}
-	if !errors.Is(s.err, errUnanswered) { // no slot for what is closed at once
+	if !tooMany { // no slot for what is closed at once
 		s.cpu.Take() // thousands may end at a time
 	}
 	s.end()
@@ -171,7 +172,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.dropRequest()
 	s.current = nil
 	s.history.release(r)
-	s.inProgress.end()
+	s.endProgress()
 	s.answered = true
 	s.noAnswer()
 	s.cpu.Release()
@@ -190,8 +191,8 @@ func (s *session) end() {
 		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.client.Num, s.client.Conn.FD(), err)
 	}
 	s.client.Grant.Release()
-	s.closeMemory()
-	s.inProgress.close()
+	s.closeHoldings()
+	s.endProgress()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.client.Num, "address", s.client.Addr)
 	s.srv.Missing.Forget(s.client)
 	s.client.SendEnd(s.srv.cfg.Routes().Agents())

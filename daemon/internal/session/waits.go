@@ -7,14 +7,27 @@ func (s *session) wait(f func()) { s.cpu.Wait(f) }
 
 // begin waits until the session may have a request in progress, unless it has one.
 func (s *session) begin() {
-	if s.inProgress.tryBegin() {
+	if s.begun {
 		return
 	}
+	s.begun = true
+	p, key := s.srv.inProgress, &s.client.Key
+	if p.Start(&s.inProgress, 1, key) {
+		return
+	}
+	s.stream.Compact() // there may be many that wait
 	s.cpu.Release()
-	p := &s.srv.progress
 	s.srv.cfg.Limiter.Warn("progress "+s.client.Origin(), "client[{client}] {address}: {in_progress} of at most {in_progress_limit} requests in progress belong to its user or host; pmcd reads no more of theirs until some end",
-		"client", s.client.Num, "address", s.client.Addr, "in_progress", s.inProgress.group.used.Load(), "in_progress_limit", p.limit)
-	s.inProgress.begin()
+		"client", s.client.Num, "address", s.client.Addr, "in_progress", p.UsedBy(key.Group), "in_progress_limit", p.Limit())
+	<-s.inProgress.Begun()
+}
+
+// endProgress ends the request in progress, if there is one.
+func (s *session) endProgress() {
+	if s.begun {
+		s.begun = false
+		s.inProgress.End()
+	}
 }
 
 // BeforeDecrypt implements conn.Session. What arrives in TLS has a cost before it is known
@@ -33,6 +46,6 @@ func (s *session) BeforeWait() {
 		s.current.calls.FreeLarge()
 	}
 	s.endLarge()
-	s.inProgress.end()
+	s.endProgress()
 	s.cpu.Release()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/pdu"
@@ -282,14 +283,24 @@ func TestUnanswered(t *testing.T) {
 	first, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), pdutest.Creds(0))
 	srv := first.srv
 	group := first.client.Key.Group
-	for range maxUnanswered - 1 {
-		if !srv.unanswered.begin(group, "") {
-			t.Fatal("too few clients")
+	gone := 0
+	limit := &srv.limits.unanswered
+	used := func() int64 { return limit.Status().Used }
+	wait := func(key fairqueue.Key) *quota.Account {
+		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }})
+		if err := a.Hold(1); err != nil {
+			t.Fatal(err)
 		}
+		return a
 	}
-	if !srv.unanswered.begin(fairqueue.Group{ID: 1 + group.ID}, "") {
-		t.Error("a client of another group is refused")
+	for range maxUnanswered {
+		wait(first.holds.client.Key)
 	}
+	other := wait(fairqueue.Key{Group: fairqueue.Group{ID: 1 + group.ID}})
+	if gone != 1 {
+		t.Errorf("%d clients gave way to one of another group, want 1", gone)
+	}
+	other.Close()
 	// serve serves a client that sends input and leaves.
 	serve := func(input []byte) *session {
 		conn := &fakeConn{input: make(chan []byte, 2), replies: make(chan []byte, 10)}
@@ -303,25 +314,25 @@ func TestUnanswered(t *testing.T) {
 	waiting := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10), onRead: func() { <-hold }}
 	client, _ := srv.Accept(waiting)
 	go client.Serve()
-	if n := srv.Unanswered().Used; n != maxUnanswered-1 {
+	if n := used(); n != maxUnanswered-1 {
 		t.Errorf("%d with a client that has asked nothing", n)
 	}
 	waiting.input <- c.unread
-	testutil.Eventually(t, "a client waits", func() bool { return srv.Unanswered().Used == maxUnanswered })
-	if s := serve(c.unread); !errors.Is(s.err, errUnanswered) {
+	testutil.Eventually(t, "a client waits", func() bool { return used() == maxUnanswered })
+	if s := serve(c.unread); !errors.As(s.err, new(*quota.Error)) {
 		t.Errorf("the next client: %v", s.err)
 	}
-	if i := srv.Unanswered(); i.Evicted != 1 || i.Used != maxUnanswered {
+	if i := limit.Status(); i.Disconnected != 1 || i.Used != maxUnanswered {
 		t.Errorf("%+v", i)
 	}
 	close(hold)
-	testutil.Eventually(t, "it has its answer", func() bool { return srv.Unanswered().Used == maxUnanswered-1 })
+	testutil.Eventually(t, "it has its answer", func() bool { return used() == maxUnanswered-1 })
 	if s := serve(c.unread); !errors.Is(s.err, io.EOF) {
 		t.Errorf("a client after that: %v", s.err)
 	}
 	close(waiting.input)
 	testutil.Eventually(t, "no client is left", func() bool { return srv.NumClients() == 1 })
-	if n := srv.Unanswered().Used; n != maxUnanswered-1 {
+	if n := used(); n != maxUnanswered-1 {
 		t.Errorf("%d are counted at the end", n)
 	}
 }
@@ -385,9 +396,9 @@ func TestNoSlotForPieces(t *testing.T) {
 // A session in TLS that waits for others to end their requests has no slot.
 func TestNoSlotBeforeProgress(t *testing.T) {
 	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
-	s.srv.progress.limit = 1
-	other := s.srv.progress.open(&s.client.Key)
-	other.begin()
+	s.srv.inProgress = fairqueue.NewLimiter(1)
+	var other fairqueue.Use
+	s.srv.inProgress.Start(&other, 1, &s.client.Key)
 	done := make(chan struct{})
 	c.input <- c.unread
 	c.onWait = s.BeforeDecrypt
@@ -395,11 +406,11 @@ func TestNoSlotBeforeProgress(t *testing.T) {
 		defer close(done)
 		s.session.Serve()
 	}()
-	testutil.Eventually(t, "the session waits", func() bool { return s.srv.progress.waiting.Load() == 1 })
+	testutil.Eventually(t, "the session waits", func() bool { return s.srv.inProgress.Waiting() == 1 })
 	if n := s.srv.slots.InUse(); n != 0 {
 		t.Errorf("%d slots are in use while it waits", n)
 	}
-	other.end()
+	other.End()
 	<-c.replies
 	close(c.input)
 	<-done
@@ -436,5 +447,40 @@ func TestNoSlotInLookup(t *testing.T) {
 	}
 	if n := s.srv.slots.InUse(); p.n != 1 || p.inUse != 0 || n != 1 {
 		t.Errorf("%d lookups, %d slots in use meanwhile and %d after that, want 1, 0 and 1", p.n, p.inUse, n)
+	}
+}
+
+// A session that waits for others to end their requests has read nothing of its own. One
+// that waits for its client lets others begin.
+func TestSessionsInProgress(t *testing.T) {
+	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
+	s.srv.inProgress = fairqueue.NewLimiter(1)
+	c.input <- c.unread
+	read := false
+	c.onRead = func() { read = true }
+	var other fairqueue.Use
+	s.srv.inProgress.Start(&other, 1, &s.client.Key)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.session.Serve()
+	}()
+	testutil.Eventually(t, "the session waits", func() bool { return s.srv.inProgress.Waiting() == 1 })
+	if n := s.srv.slots.InUse(); read || n != 0 {
+		t.Errorf("the session has read: %v, and %d slots are in use while it waits", read, n)
+	}
+	other.End()
+	<-c.replies
+	close(c.input)
+	<-done
+	if !read {
+		t.Error("nothing was read")
+	}
+
+	waiting, _ := newTurn(t, routes.New(nil, new(pmnsload.Tree)))
+	waiting.begin()
+	waiting.BeforeWait()
+	if n := waiting.srv.inProgress.Used(); n != 0 {
+		t.Errorf("%d requests in progress while a session waits for its client", n)
 	}
 }

@@ -36,7 +36,7 @@ type Options struct {
 	MaxContexts      int
 	MaxMetrics       int
 	Memory           daemon.MemoryLimits
-	Unread           daemon.UnreadLimits
+	MaxUnread        int64
 	Relays           []netip.Prefix // see daemon.Config
 	NoClearPasswords bool
 	MaxReply         int // see daemon.Config
@@ -233,8 +233,7 @@ func (opt *Options) table() []getopt.Option {
 		bytes("max-profiles", &opt.Memory.Profiles),
 		bytes("max-client-profiles", &opt.Memory.ClientProfiles),
 		bytes("max-requests", &opt.Memory.Requests),
-		bytes("max-unread", &opt.Unread.All),
-		bytes("max-client-unread", &opt.Unread.Each),
+		bytes("max-unread", &opt.MaxUnread),
 		with('n', "namespace", names),
 		with('N', "uniqnames", func(v string) error {
 			opt.Namespace.Unique = true

@@ -62,9 +62,6 @@ Limits:
                         memory for incomplete requests of all clients [8388608]
       --max-unread=BYTES
                         memory for unread replies of all clients [67108864]
-      --max-client-unread=BYTES
-                        unread reply with which a client is disconnected first
-                        if that limit is reached [8388608]
       --max-reply=BYTES bytes in a reply, of an agent or to a client [67108864]
   -q SECONDS            time for an agent to start [3]
   -t SECONDS            time for an agent to answer; 0 is no limit [5]

@@ -146,3 +146,20 @@ func (cmp Comparison) ask(logf func(string, ...any), askC, askOurs func() (Outpu
 	}
 	return cmd, diffs, nil
 }
+
+// Must is for values that a test cannot do without.
+func Must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Files of PCP.
+const (
+	PMDAs    = "/var/lib/pcp/pmdas/" // directories of agents
+	PmcdConf = "/etc/pcp/pmcd/pmcd.conf"
+)

@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"strings"
@@ -78,7 +78,7 @@ var serviceSteps = []string{
 // with its root helper.
 func TestPeerService(t *testing.T) {
 	t.Parallel()
-	c, ours := peer.BootMachine(t, peer.CPmcd), peer.BootMachine(t, must(peer.UnderTest())(t))
+	c, ours := peer.BootMachine(t, peer.CPmcd), peer.BootMachine(t, peer.Must(peer.UnderTest())(t))
 	for _, s := range serviceSteps {
 		bothDo(t, c, ours, "/", peer.Client{Args: []string{"sh", "-c", s}})
 		if s == rc("restart") {

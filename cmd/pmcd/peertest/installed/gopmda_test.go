@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"bytes"
@@ -84,13 +84,13 @@ func servePMDA() int {
 // of another name and domain.
 func addGopmda(t *testing.T, m *peer.Machine, name string, domain int) {
 	t.Helper()
-	files := map[string][]byte{"pmda" + name: must(os.ReadFile(must(os.Executable())(t)))(t)}
+	files := map[string][]byte{"pmda" + name: peer.Must(os.ReadFile(peer.Must(os.Executable())(t)))(t)}
 	for _, f := range []string{"domain.h", "root", "pmns", "help", "Install", "Remove"} {
-		b := must(os.ReadFile(filepath.Join("testdata/gopmda", f)))(t)
+		b := peer.Must(os.ReadFile(filepath.Join("testdata/gopmda", f)))(t)
 		b = bytes.ReplaceAll(b, []byte("gopmda"), []byte(name))
 		files[f] = bytes.ReplaceAll(b, []byte("GOPMDA 400"), fmt.Appendf(nil, "GOPMDA %d", domain))
 	}
-	writeAgent(t, m.Path(pmdas+name), files)
+	writeAgent(t, m.Path(peer.PMDAs+name), files)
 }
 
 // writeAgent makes the directory of an agent.

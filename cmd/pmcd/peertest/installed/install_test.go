@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"os"
@@ -109,14 +109,14 @@ func TestPeerInstallSamples(t *testing.T) {
 	t.Parallel()
 	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
 	for _, name := range []string{"trivial", "simple", "txmon", "trace"} {
-		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", name)
-		program := must(os.ReadFile(must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t)))(t)
+		src := filepath.Join(peer.Must(peer.ModuleRoot())(t), "agents", "builtin", name)
+		program := peer.Must(os.ReadFile(peer.Must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t)))(t)
 		for _, m := range []*peer.Machine{c, ours} {
-			dir := m.Path(pmdas + name)
+			dir := m.Path(peer.PMDAs + name)
 			files := map[string][]byte{"pmda" + name: program}
-			for _, e := range must(os.ReadDir(src))(t) {
+			for _, e := range peer.Must(os.ReadDir(src))(t) {
 				if !e.IsDir() && filepath.Ext(e.Name()) != ".go" {
-					files[e.Name()] = must(os.ReadFile(filepath.Join(src, e.Name())))(t)
+					files[e.Name()] = peer.Must(os.ReadFile(filepath.Join(src, e.Name())))(t)
 				}
 			}
 			if err := os.RemoveAll(dir); err != nil {
@@ -137,7 +137,7 @@ func takeSteps(t *testing.T, c, ours *peer.Machine, steps []installStep) {
 		}
 		ok := t.Run(s.name, func(t *testing.T) {
 			cl := peer.Client{Args: s.args, Stdin: s.stdin, Env: s.env}
-			got := bothDo(t, c, ours, pmdas+s.agent, cl)
+			got := bothDo(t, c, ours, peer.PMDAs+s.agent, cl)
 			if !regexp.MustCompile("(?m)" + s.want).MatchString(got.Stdout) {
 				t.Errorf("no line %s in\n%s", s.want, got)
 			}
@@ -155,7 +155,7 @@ func takeSteps(t *testing.T, c, ours *peer.Machine, steps []installStep) {
 func ourMachine(t *testing.T) *peer.Machine {
 	t.Helper()
 	peer.Require(t)
-	return peer.StartMachine(t, must(peer.UnderTest())(t))
+	return peer.StartMachine(t, peer.Must(peer.UnderTest())(t))
 }
 
 // bothDo runs a command on both machines at the same time, fails the test if

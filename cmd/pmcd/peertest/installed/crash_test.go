@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"context"
@@ -57,18 +57,18 @@ func TestPeerCrash(t *testing.T) {
 		c    *crasher
 	}{
 		{"background", &crasher{
-			args: words("/usr/lib/pcp/bin/pmcd -A").Args,
+			args: peer.Client{Args: strings.Fields("/usr/lib/pcp/bin/pmcd -A")}.Args,
 			sock: "/run/pcp/pmcd.socket", ctl: "/run/pcp/pmcd.ctl", log: "/var/log/pcp/pmcd/pmcd.log", pid: "/run/pcp/pmcd.pid",
 		}},
 		{"foreground", &crasher{ // without the rights of root
-			args: words("setpriv --reuid=pcp --regid=pcp --clear-groups /usr/lib/pcp/bin/pmcd -f -A -s /var/tmp/u/sock -l /var/tmp/u/log").Args,
+			args: peer.Client{Args: strings.Fields("setpriv --reuid=pcp --regid=pcp --clear-groups /usr/lib/pcp/bin/pmcd -f -A -s /var/tmp/u/sock -l /var/tmp/u/log")}.Args,
 			sock: "/var/tmp/u/sock", ctl: "/var/tmp/u/sock.ctl", log: "/var/tmp/u/log",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := tt.c
-			c.t, c.m = t, peer.BootMachine(t, must(peer.UnderTest())(t))
+			c.t, c.m = t, peer.BootMachine(t, peer.Must(peer.UnderTest())(t))
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			c.rnd = rand.New(rand.NewPCG(seed, 0))
@@ -97,7 +97,7 @@ func (c *crasher) lastLog() string {
 }
 
 func (c *crasher) prepare() {
-	text := string(must(os.ReadFile(c.m.Path(pmcdConf)))(c.t))
+	text := string(peer.Must(os.ReadFile(c.m.Path(peer.PmcdConf)))(c.t))
 	if c.pid == "" {
 		c.sh("mkdir /var/tmp/u && chown pcp:pcp /var/tmp/u")
 		for _, name := range []string{"root", "proc", "linux"} { // they need root
@@ -106,12 +106,10 @@ func (c *crasher) prepare() {
 	}
 	c.confs = [2]string{text, strings.ReplaceAll(text, "\nkvm\t", "\n#kvm\t")}
 	if c.agents(0) != c.agents(1)+1 {
-		c.t.Fatalf("%s has no agent kvm", pmcdConf)
+		c.t.Fatalf("%s has no agent kvm", peer.PmcdConf)
 	}
 	c.configure(0)
 }
-
-const pmcdConf = "/etc/pcp/pmcd/pmcd.conf"
 
 // agents counts the lines of agents in a pmcd.conf.
 func (c *crasher) agents(conf int) (n int) {
@@ -125,7 +123,7 @@ func (c *crasher) agents(conf int) (n int) {
 }
 
 func (c *crasher) configure(conf int) {
-	if err := os.WriteFile(c.m.Path(pmcdConf), []byte(c.confs[conf]), 0o644); err != nil {
+	if err := os.WriteFile(c.m.Path(peer.PmcdConf), []byte(c.confs[conf]), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
 	c.conf = conf
@@ -143,7 +141,7 @@ func (c *crasher) run(rounds int) {
 	c.launch()
 	c.expectWell()
 	for i := range rounds {
-		log := must(os.Stat(c.m.Path(c.log)))(c.t)
+		log := peer.Must(os.Stat(c.m.Path(c.log)))(c.t)
 		moment := []string{"start", "work", "reload", "end"}[c.rnd.IntN(4)]
 		pause := time.Duration(math.Pow(c.rnd.Float64(), 2) * float64(400*time.Millisecond)) // rather short
 		c.t.Logf("%d: %s, %v", i, moment, pause)

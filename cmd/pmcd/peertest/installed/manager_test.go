@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"net"
@@ -24,7 +24,7 @@ func TestPeerServiceManager(t *testing.T) {
 		start, rest string
 	}{
 		{"C", peer.CPmcd, "READY=1 MAINPID=PID;", ""},
-		{"ours", must(peer.UnderTest())(t), "MAINPID=PID STATUS=starting agents;",
+		{"ours", peer.Must(peer.UnderTest())(t), "MAINPID=PID STATUS=starting agents;",
 			"READY=1 MAINPID=PID STATUS=serving, N of N agents ready;" +
 				"RELOADING=1 MONOTONIC_USEC=N STATUS=reloading;" +
 				"READY=1 MAINPID=PID STATUS=serving, N of N agents ready;" +

@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"fmt"
@@ -104,7 +104,7 @@ func acrossOf(t *testing.T, m *peer.Machine) (a across) {
 func TestPeerPmloggerAcross(t *testing.T) {
 	t.Parallel()
 	var c, ours across
-	archives := map[string]*across{peer.CPmcd: &c, must(peer.UnderTest())(t): &ours}
+	archives := map[string]*across{peer.CPmcd: &c, peer.Must(peer.UnderTest())(t): &ours}
 	machines := make(map[string]*peer.Machine)
 	for path := range archives {
 		machines[path] = peer.BootMachine(t, path)

@@ -1,4 +1,4 @@
-package peertest
+package installed
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func newWatcher(m *peer.Machine, guest pdu.PMID, below ...string) (*watcher, err
 func (w *watcher) look() error {
 	var ids []pdu.PMID
 	for _, name := range w.below {
-		names, found, err := below(w.Client, name)
+		names, found, err := pmcdtest.Below(w.Client, name)
 		if err != nil {
 			return err
 		}
@@ -62,31 +62,6 @@ func (w *watcher) look() error {
 	}
 	w.ids = append(w.ids, w.guest)
 	return nil
-}
-
-// namesBelow returns the names of all metrics below a name, which must have some.
-func namesBelow(c *pmapi.Client, name string) (names []string, err error) {
-	for name, err := range c.Traverse(context.Background(), name) {
-		if err != nil {
-			return nil, fmt.Errorf("names below %s: %w", name, err)
-		}
-		names = append(names, name)
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("no names below %s", name)
-	}
-	return names, nil
-}
-
-// below returns the metrics below a name, all of which must be known.
-func below(c *pmapi.Client, name string) (names []string, ids []pdu.PMID, err error) {
-	if names, err = namesBelow(c, name); err != nil {
-		return nil, nil, err
-	}
-	if ids, err = c.Lookup(context.Background(), names...); err != nil {
-		return nil, nil, fmt.Errorf("metrics below %s: %w", name, err)
-	}
-	return names, ids, nil
 }
 
 // A sighting is what a watcher has seen of its guest.
@@ -114,7 +89,7 @@ func (w *watcher) watch(stop <-chan struct{}) (sighting, error) {
 		}
 		start := time.Now()
 		for i, name := range w.below {
-			if got, err := namesBelow(w.Client, name); err != nil || !slices.Equal(got, w.names[i]) {
+			if got, err := pmcdtest.NamesBelow(w.Client, name); err != nil || !slices.Equal(got, w.names[i]) {
 				return s, fmt.Errorf("round %d: names below %s: %q, %w", s.rounds, name, got, err)
 			}
 		}
@@ -148,7 +123,7 @@ func TestPeerInstallMany(t *testing.T) {
 	do := func(delay, agent, answers, want string, args ...string) {
 		t.Helper()
 		c := peer.Client{Args: args, Stdin: answers, Env: []string{"GOPMDA_DELAY=" + delay}}
-		o, err := m.Run(t.Context(), pmdas+agent, c)
+		o, err := m.Run(t.Context(), peer.PMDAs+agent, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,245 @@
+// Package quota limits what clients may hold together, such as memory for replies that they do
+// not read.
+//
+// A [Limit] is for all clients. Above it a client is not made to wait: one has to give way. It is
+// the same rule for all Limits. Of the groups (users and hosts) the one that holds the most gives
+// way, and of that group the member (process) that holds the most. If the client that asks for
+// more belongs to it, that one is refused. Otherwise the client of that member that holds the most
+// is disconnected. So no group can keep others out, and no process the others of its user.
+package quota
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/fairqueue"
+)
+
+// A Limit is how much all clients may hold of one kind. The exported fields must not change while
+// it is used.
+type Limit struct {
+	Name string // what is held, as in the section LIMITS of pmcd(1)
+	Unit string // "bytes", or "" for a number
+	All  int64  // for all clients
+	Each int64  // for one client; 0 is no limit of its own
+
+	mu       sync.Mutex // guards the following, and the fields of holders
+	all      holder
+	groups   map[fairqueue.Group]*holder
+	members  map[fairqueue.Key]*holder
+	ended    int64     // clients that were disconnected
+	last     string    // the address of the last of these
+	lastTime time.Time // when that was
+}
+
+// A holder is an Account, or what holds for all of them: a member, a group, or all clients. It is
+// a part of its parent while it holds anything.
+type holder struct {
+	held    int64
+	parent  *holder
+	parts   map[*holder]struct{}
+	account *Account // nil if it is none
+}
+
+// A Client is who has Accounts. Its fields must not change.
+type Client struct {
+	Key     fairqueue.Key
+	Address string
+	// GiveWay disconnects the client because of the error, and does not wait.
+	GiveWay func(err error)
+}
+
+// An Account is what one client holds of a Limit. Any goroutine may use it.
+type Account struct {
+	limit  *Limit
+	client *Client
+	holder holder
+	closed bool
+}
+
+// Open returns an Account of c, which holds nothing.
+func (l *Limit) Open(c *Client) *Account {
+	a := &Account{limit: l, client: c}
+	a.holder.account = a
+	return a
+}
+
+// An Error says why a client may not hold more, or has to give way.
+type Error struct {
+	Limit  *Limit
+	Client int64 // what the client would hold
+	Group  int64 // what its group would hold; 0 if the client's own limit is exceeded
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	unit := e.Limit.Unit
+	if unit != "" {
+		unit = " " + unit
+	}
+	if e.Group == 0 {
+		return fmt.Sprintf("%s: it has %d%s, and one client may have %d", e.Limit.Name, e.Client, unit, e.Limit.Each)
+	}
+	return fmt.Sprintf("%s: it has %d%s, its user or host %d, and all clients may have %d", e.Limit.Name, e.Client, unit, e.Group, e.Limit.All)
+}
+
+// Hold adds n to what a holds. If that exceeds the limit, others give way. If a itself would have
+// to, Hold adds nothing and returns an *Error. After a has given way or is closed, Hold does
+// nothing.
+func (a *Account) Hold(n int64) error {
+	l := a.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	if l.Each > 0 && n > 0 && a.holder.held+n > l.Each {
+		return &Error{Limit: l, Client: a.holder.held + n}
+	}
+	l.add(a, n)
+	for l.all.held > l.All {
+		b := l.most(a)
+		err := &Error{Limit: l, Client: b.holder.held, Group: b.holder.parent.parent.held}
+		if b == a {
+			l.add(a, -n)
+			return err
+		}
+		l.close(b)
+		b.client.GiveWay(err)
+	}
+	return nil
+}
+
+// Drop subtracts n from what a holds.
+func (a *Account) Drop(n int64) {
+	a.limit.mu.Lock()
+	defer a.limit.mu.Unlock()
+	a.limit.add(a, -n)
+}
+
+// Close has a hold nothing from now on.
+func (a *Account) Close() {
+	a.limit.mu.Lock()
+	defer a.limit.mu.Unlock()
+	a.limit.close(a)
+}
+
+// close has a hold nothing from now on. The caller holds mu.
+func (l *Limit) close(a *Account) {
+	l.add(a, -a.holder.held)
+	a.closed = true
+}
+
+// Disconnected counts a client that is disconnected because of an [Error] of l.
+func (l *Limit) Disconnected(c *Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended++
+	l.last, l.lastTime = c.Address, time.Now()
+}
+
+// most returns the Account that has to give way to asks, which may be asks itself: of equals it is
+// the member of asks. The caller holds mu.
+func (l *Limit) most(asks *Account) *Account {
+	own := asks.holder.parent
+	group := l.all.most(own.parent)
+	member := group.most(own)
+	if member == own {
+		return asks
+	}
+	return member.most(nil).account
+}
+
+// most returns the part that holds the most; of equals it is preferred.
+func (h *holder) most(preferred *holder) *holder {
+	var most *holder
+	if _, ok := h.parts[preferred]; ok {
+		most = preferred
+	}
+	for part := range h.parts {
+		if most == nil || part.held > most.held {
+			most = part
+		}
+	}
+	return most
+}
+
+// add adds n, which may be negative, to what a and its parents hold. The caller holds mu.
+func (l *Limit) add(a *Account, n int64) {
+	if n == 0 || a.closed {
+		return
+	}
+	if a.holder.held == 0 {
+		l.enter(a)
+	}
+	for h := &a.holder; h != nil; h = h.parent {
+		h.held += n
+	}
+	if a.holder.held == 0 {
+		l.leave(a)
+	}
+}
+
+// enter makes a part of its member, and that of its group. The caller holds mu.
+func (l *Limit) enter(a *Account) {
+	m := l.members[a.client.Key]
+	if m == nil {
+		g := l.groups[a.client.Key.Group]
+		if g == nil {
+			g = new(holder)
+			put(&l.groups, a.client.Key.Group, g)
+			g.enter(&l.all)
+		}
+		m = new(holder)
+		put(&l.members, a.client.Key, m)
+		m.enter(g)
+	}
+	a.holder.enter(m)
+}
+
+// leave undoes enter. The caller holds mu.
+func (l *Limit) leave(a *Account) {
+	m := a.holder.parent
+	g := m.parent
+	delete(m.parts, &a.holder)
+	if len(m.parts) == 0 {
+		delete(l.members, a.client.Key)
+		delete(g.parts, m)
+	}
+	if len(g.parts) == 0 {
+		delete(l.groups, a.client.Key.Group)
+		delete(l.all.parts, g)
+	}
+	a.holder.parent = nil
+}
+
+func (h *holder) enter(parent *holder) {
+	h.parent = parent
+	put(&parent.parts, h, struct{}{})
+}
+
+func put[K comparable, V any](m *map[K]V, key K, v V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+	(*m)[key] = v
+}
+
+// A Status is the use of a Limit.
+type Status struct {
+	Name         string // as in the section LIMITS of pmcd(1)
+	Unit         string // "bytes", or "" for a number
+	Used         int64
+	Limit        int64  // 0 means no limit
+	Disconnected int64  // clients, because of the limit
+	Last         string // address of the last of these
+	LastAt       time.Time
+}
+
+// Status returns the use of l.
+func (l *Limit) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Status{Name: l.Name, Unit: l.Unit, Used: l.all.held, Limit: l.All, Disconnected: l.ended, Last: l.last, LastAt: l.lastTime}
+}
