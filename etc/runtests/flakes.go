@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +16,7 @@ const busyArg = "busy"
 func flakes(groups [][]step, s *summary, most time.Duration) error {
 	for range 2 {
 		busy := exec.Command("/proc/self/exe", busyArg)
+		busy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := busy.Start(); err != nil {
 			return err
 		}

@@ -43,8 +43,10 @@ func groups(name string) [][]step {
 	case "test": // on any machine, in minutes
 		return [][]step{
 			{{name: "format", args: []string{"gofmt", "-l", "."}, silent: true}},
-			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
-			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-short", "-skip=^TestPeer")},
+			// go test would compile all for vet, too, once more with the race detector.
+			{tests("unit tests with the race detector", raced, "-race", "-vet=off", "-skip=^TestPeer")},
+			{tests("unit tests and go vet", except(raced, booted, peers, long), "-vet=all", "-short", "-skip=^TestPeer"),
+				{name: "go vet of what has run with the race detector", args: append([]string{"go", "vet"}, raced...)}},
 			// Not side by side: the agents see the control groups of the machine.
 			{tests("beside PCP", peers, "-count=1", "-run=^("+strings.Join(besidePCP, "|")+")$")},
 			{tests("on a booted machine", booted[:1], "-count=1", "-run=^TestReadme$").with("PMCD_BOOT=1")},
@@ -68,8 +70,8 @@ func groups(name string) [][]step {
 		}}
 	case "flakes": // with the race detector beside PCP, which make ci leaves out
 		return [][]step{
-			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
-			{tests("unit tests", except(raced, booted, peers, long), "-skip=^TestPeer")},
+			{tests("unit tests with the race detector", raced, "-race", "-timeout=60m", "-skip=^TestPeer")},
+			{tests("unit tests", except(raced, booted, peers, long), "-timeout=60m", "-skip=^TestPeer")},
 			{tests("beside PCP", peers, "-race", "-p=2", "-timeout=60m")},
 		}
 	case "rest": // of what the CI runs
@@ -85,7 +87,7 @@ func groups(name string) [][]step {
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
 		beside[1] = append(beside[1],
-			tests("what builds programs", []string{"./cmd/pmcd/internal/verify", "./docs/docstest"}),
+			tests("what builds programs", []string{"./agents/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
 			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
 		return slices.Concat(beside, machines, [][]step{
 			{tests("PCP's agents, releases", long[3:], "-count=1", "-p=1", "-timeout=20m")},

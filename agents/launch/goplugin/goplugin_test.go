@@ -186,24 +186,32 @@ func TestCheck(t *testing.T) {
 		return so
 	}
 	none := goplugin.ErrNotPlugin
-	tests := []struct {
+	type check struct {
 		name, path, text string
 		err              error // wrapped
-	}{
+	}
+	tests := []check{
 		{"missing", filepath.Join(dir, "none.so"), "no such file", fs.ErrNotExist},
 		{"directory", dir, "", none},
 		{"text", src, "not a Go plugin", none},
 		{"C DSO", "/usr/lib/pcp/pmdas/sample/pmda_sample.so", "not a Go plugin", none},
 		{"C library", "/lib/x86_64-linux-gnu/libc.so.6", "not a Go plugin", none},
 		{"program", self, "-buildmode=exe", none},
-		{"C shared", built("c.so", "-buildmode=c-shared"), "-buildmode=c-shared", none},
-		{"-trimpath", built("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
 		{"-tags", built("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
+	}
+	if !testing.Short() { // the standard library is compiled again for each of these
+		tests = append(tests, []check{
+			{"C shared", built("c.so", "-buildmode=c-shared"), "-buildmode=c-shared", none},
+			{"-trimpath", built("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
+		}...)
 	}
 	for _, key := range []string{"-cover", "-race"} { // -race is compared first
 		if builtWith(key, "true") {
-			text := "no " + key + ", pmcd with " + key + "=true"
-			tests[len(tests)-1].text, tests[len(tests)-2].text = text, text
+			for i := range tests {
+				if strings.HasPrefix(tests[i].name, "-") {
+					tests[i].text = "no " + key + ", pmcd with " + key + "=true"
+				}
+			}
 		}
 	}
 	for _, tt := range tests {
