@@ -102,6 +102,7 @@ linux: ./internal/inroot ./internal/metrics ./internal/sysfile
 mmv: agents agents/internal/mmvformat agents/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
+nfsclient: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 openmetrics: agents agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
 pmcd: agents agents/pmda pdu pmcdconf/regular
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
@@ -156,8 +157,8 @@ status: ./cli ./ctl agents/builtin/pmcd daemon
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
   agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
-  agents/builtin/mmv agents/builtin/proc agents/builtin/root agents/builtin/simple agents/builtin/trace
-  agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
+  agents/builtin/mmv agents/builtin/nfsclient agents/builtin/proc agents/builtin/root agents/builtin/simple
+  agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
   agents/launch/goplugin
   agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport
   agents/transport/container agents/wire pmcdconf

@@ -26,12 +26,15 @@ import (
 func startPMDA(t *testing.T, name string, domain int, args ...string) transport.Transport {
 	t.Helper()
 	peer.Require(t)
-	p, err := child.Start(child.Spec{
-		Argv: append([]string{
-			"/var/lib/pcp/pmdas/" + name + "/pmda" + name, "-d", fmt.Sprint(domain), "-l", filepath.Join(t.TempDir(), "log"),
-		}, args...),
-		Pipes: true, Stderr: os.Stderr,
-	})
+	return startProgram(t, append([]string{
+		"/var/lib/pcp/pmdas/" + name + "/pmda" + name, "-d", fmt.Sprint(domain), "-l", filepath.Join(t.TempDir(), "log"),
+	}, args...)...)
+}
+
+// startProgram starts a PMDA by its command.
+func startProgram(t *testing.T, argv ...string) transport.Transport {
+	t.Helper()
+	p, err := child.Start(child.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

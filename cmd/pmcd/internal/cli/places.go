@@ -178,6 +178,8 @@ func HostPaths(getenv func(string) string) map[string]string {
 		"KVM_DEBUGFS_PATH":  "sys/kernel/debug",
 		"KVM_TRACEFS_PATH":  "sys/kernel/debug/tracing",
 		"KVM_LOCKDOWN_PATH": "sys/kernel/security/lockdown",
+		// In proc/self are the mounts of the container.
+		"NFSCLIENT_MOUNTSTATS_PATH": "proc/1/mountstats",
 	} {
 		if getenv(name) == "" {
 			paths[name] = filepath.Join(root, path)

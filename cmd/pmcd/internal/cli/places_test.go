@@ -155,7 +155,7 @@ func TestHostPaths(t *testing.T) {
 	want := map[string]string{
 		"LINUX_STATSPATH": "/host", "PROC_STATSPATH": "/host", "JBD2_STATSPATH": "/host",
 		"KVM_DEBUGFS_PATH": "/host/sys/kernel/debug", "KVM_TRACEFS_PATH": "/host/sys/kernel/debug/tracing",
-		"KVM_LOCKDOWN_PATH": "/host/sys/kernel/security/lockdown",
+		"KVM_LOCKDOWN_PATH": "/host/sys/kernel/security/lockdown", "NFSCLIENT_MOUNTSTATS_PATH": "/host/proc/1/mountstats",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/builtin/mmv"
+	"github.com/gopcp/pmcd/agents/builtin/nfsclient"
 	"github.com/gopcp/pmcd/agents/builtin/proc"
 	"github.com/gopcp/pmcd/agents/builtin/root"
 	"github.com/gopcp/pmcd/agents/builtin/simple"
@@ -60,8 +61,10 @@ var Builtin = BuiltinAgents{
 	"jbd2_init": {newAgent: jbd2.New, program: jbd2.Program},
 	"kvm_init": {newAgent: kvm.New, program: kvm.Program, root: always, // debugfs is for root
 		lacks: "it has no values, which only root may read"},
-	"linux_init":   {newAgent: linux.New, program: linux.Program, root: forContainer},
-	"mmv_init":     {newAgent: mmv.New, program: mmv.Program},
+	"linux_init": {newAgent: linux.New, program: linux.Program, root: forContainer},
+	"mmv_init":   {newAgent: mmv.New, program: mmv.Program},
+	"nfsclient_init": {newAgent: nfsclient.New, program: nfsclient.Program, root: always, // /proc/self/mountstats
+		lacks: "it has no values, which only root may read"},
 	"pmproxy_init": {newAgent: mmv.NewPMProxy, program: mmv.PMProxyProgram},
 	"proc_init": {newAgent: proc.New, program: proc.Program, root: always, // it acts as the user of a client
 		lacks: "it has no values that only the user of a process may read"},

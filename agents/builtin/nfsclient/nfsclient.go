@@ -1,0 +1,121 @@
+// Package nfsclient is the agent for mounts of NFS (domain 62). It serves the metrics of
+// PCP's pmdanfsclient, nfsclient, with the same PMIDs, instances and values. An instance is
+// a mount point.
+//
+// The agent must run as root if pmcd has changed its user: the kernel lets only root read
+// /proc/self/mountstats of such a process.
+//
+// Comments that start with "C differs" say what pmdanfsclient, which is in Python, does
+// otherwise.
+package nfsclient
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Options configure an agent. The zero value is for this host.
+type Options struct {
+	// File is what the agent reads; "" is /proc/self/mountstats.
+	File string
+
+	// CacheDir is the directory of the file with the ids of instances, see
+	// [cache.Options].
+	CacheDir string
+
+	// Log gets warnings about that file; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// New returns the agent for this host. As with pmdanfsclient, the environment variable
+// NFSCLIENT_MOUNTSTATS_PATH names the file to read.
+func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
+
+// FromEnv returns the Options that New uses.
+func FromEnv() Options { return Options{File: os.Getenv("NFSCLIENT_MOUNTSTATS_PATH")} }
+
+// Open returns an agent with these options.
+func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
+
+//go:embed help.txt
+var help string
+
+// A host reads the mounts.
+type host struct {
+	sysfile.Reader
+	Options
+	domain      int
+	parser      *parser
+	instances   *cache.Cache // with a *mount each
+	lastWarning string       // about the file of ids
+}
+
+func newHost(domain int, o Options) *host {
+	if o.File == "" {
+		o.File = "/proc/self/mountstats"
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.Log = o.Log.With("agent", "nfsclient", "domain", domain)
+	h := &host{Options: o, domain: domain, parser: newParser()}
+	h.instances = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
+	return h
+}
+
+// warn logs an error of the file of ids, unless it is the same as the last one.
+func (h *host) warn(err error) {
+	if text := err.Error(); text != h.lastWarning {
+		h.lastWarning = text
+		h.Log.Warn("{agent}: ids of instances may change at a restart: {error}", "error", text)
+	}
+}
+
+func (h *host) agent() (agents.Agent, error) {
+	names := &pmda.Subtree{Prefix: "nfsclient"}
+	if err := names.Set(h.metrics()); err != nil {
+		return nil, err
+	}
+	return pmda.New(pmda.Config{Name: "nfsclient", Domain: h.domain, Subtrees: []*pmda.Subtree{names}, Help: help, Log: h.Log})
+}
+
+// maxFile is the size of the largest file that is read, in bytes. A mount of NFS has some
+// five kilobytes.
+const maxFile = 64 << 20
+
+// read reads the mounts.
+//
+// C differs: the instances of a request for instances are those of the last fetch.
+func (h *host) read(_ context.Context, r *pmda.Request) error {
+	if _, err := h.instances.TryLoad(); err != nil {
+		h.warn(err)
+	}
+	h.parser.begin(r.Checkpoint)
+	err := h.Path(h.File).Lines(maxFile, h.parser.line)
+	if errors.Is(err, syscall.EFBIG) {
+		return fmt.Errorf("%s has more than %d bytes, or a line of more than %d", h.File, maxFile, sysfile.MaxLine)
+	}
+	if err != nil {
+		return err
+	}
+	h.instances.HideAll()
+	for _, m := range h.parser.found() {
+		_, _ = h.instances.Add(m.point, m) // fails only if all ids are used
+	}
+	if err := h.instances.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+		h.warn(err)
+	}
+	return nil
+}
