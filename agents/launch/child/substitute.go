@@ -10,30 +10,39 @@ import (
 	"strings"
 )
 
-// inPlaceOf are PCP's agents in Python for which there are programs of ours with the same options.
-var inPlaceOf = []string{"openmetrics"}
-
-// Substitute returns the command that is run for argv, the words of a pipe line of pmcd.conf. If
-// argv runs one of PCP's agents in Python, such as
+// InPython returns the name of the agent without its suffix, such as pmdaopenmetrics, if argv, the
+// words of a pipe line of pmcd.conf, runs one of PCP's agents in Python, such as
 //
 //	/usr/bin/python3 /var/lib/pcp/pmdas/openmetrics/pmdaopenmetrics.python -d 144
 //
-// and the script or the interpreter does not exist, which missing names, that is our program with
-// the options of argv. It is in the directory pmdas beside this program. Otherwise, and if our
-// program does not exist either, it is argv, and missing is "".
-func Substitute(argv []string) (command []string, missing string) {
+// missing is the interpreter or the script that does not exist.
+func InPython(argv []string) (name, missing string, ok bool) {
 	if len(argv) < 2 || !filepath.IsAbs(argv[1]) {
-		return argv, ""
+		return "", "", false
 	}
-	program, ok := strings.CutSuffix(filepath.Base(argv[1]), ".python")
-	if !ok || !slices.Contains(inPlaceOf, strings.TrimPrefix(program, "pmda")) || !strings.HasPrefix(program, "pmda") {
-		return argv, ""
+	name, ok = strings.CutSuffix(filepath.Base(argv[1]), ".python")
+	if !ok || !strings.HasPrefix(name, "pmda") {
+		return "", "", false
 	}
 	if _, err := exec.LookPath(argv[0]); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		missing = argv[0]
 	} else if _, err := os.Stat(argv[1]); errors.Is(err, fs.ErrNotExist) {
 		missing = argv[1]
-	} else {
+	}
+	return name, missing, true
+}
+
+// inPlaceOf are PCP's agents in Python for which there are programs of ours with the same options.
+// Those that are built in need none.
+var inPlaceOf = []string{"pmdaopenmetrics"}
+
+// Substitute returns the command that is run for argv, the words of a pipe line of pmcd.conf. If
+// argv runs one of PCP's agents in Python, and the script or the interpreter does not exist, which
+// missing names, that is our program with the options of argv. It is in the directory pmdas beside
+// this program. Otherwise, and if our program does not exist either, it is argv, and missing is "".
+func Substitute(argv []string) (command []string, missing string) {
+	program, missing, ok := InPython(argv)
+	if !ok || missing == "" || !slices.Contains(inPlaceOf, program) {
 		return argv, ""
 	}
 	self, err := os.Executable()

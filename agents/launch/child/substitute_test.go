@@ -40,6 +40,7 @@ func TestSubstitute(t *testing.T) {
 	check([]string{filepath.Join(dir, "python9"), script}, []string{ours}, filepath.Join(dir, "python9"))
 	same(python, script, "-d", "144")
 	same(python, filepath.Join(dir, "no", "pmdabcc.python"))
+	same(python, filepath.Join(dir, "no", "pmdanfsclient.python")) // built in
 	same(python, filepath.Join(dir, "no", "openmetrics.python"))
 	same(python, "pmdaopenmetrics.python")
 	same(gone)

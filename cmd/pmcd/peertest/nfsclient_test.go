@@ -151,3 +151,31 @@ func allValues(t *testing.T, tr transport.Transport, ids []pdu.PMID) (all []map[
 	}
 	return all
 }
+
+// A line for PCP's agent is the built-in agent if Python or the agent does not exist.
+func TestNFSClientWithoutPython(t *testing.T) {
+	peer.Require(t)
+	mounts := filepath.Join(t.TempDir(), "mountstats")
+	if err := os.WriteFile(mounts, []byte(moreMounts), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pmcd := must(peer.UnderTest())(t)
+	for _, tt := range []struct{ command, missing string }{
+		{"/nonexistent/python3 " + pythonNFSClient, "/nonexistent/python3"},
+		{"/bin/sh /nonexistent/pmdanfsclient.python", "/nonexistent/pmdanfsclient.python"},
+	} {
+		d := peer.StartT(t, pmcd, peer.Config{
+			Agents: []string{"nfsclient 62 pipe binary " + tt.command},
+			PMNS:   "root {\n\tnfsclient 62:*:*\n}\n",
+			Env:    []string{"NFSCLIENT_MOUNTSTATS_PATH=" + mounts},
+		})
+		o, err := d.Run(t.Context(), peer.Unix, words("pminfo -h {host} -f nfsclient.options.vers"))
+		if err != nil || !strings.Contains(o.Stdout, `"/mnt/b"] value "4.1"`) {
+			t.Errorf("%s: %v\n%s", tt.command, err, o)
+		}
+		want := "is built in: " + tt.missing + " does not exist"
+		if log := d.Log(); !strings.Contains(log, want) {
+			t.Errorf("%s: no %q in the log:\n%s", tt.command, want, log)
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
 	"github.com/gopcp/pmcd/agents/builtin/txmon"
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -86,17 +87,31 @@ func (b BuiltinAgents) Entry(a *pmcdconf.Agent) string {
 		if _, ok := b[a.Entry]; ok {
 			return a.Entry
 		}
-	case a.Kind == pmcdconf.Pipe && filepath.IsAbs(a.Argv[0]):
+	case a.Kind == pmcdconf.Pipe:
+		name, _, _ := command(a)
 		for entry, agent := range b {
 			if agent.program == nil {
 				continue
 			}
-			if p := agent.program(); p.Name == filepath.Base(a.Argv[0]) && p.Domain == a.Domain {
+			if p := agent.program(); p.Name == name && p.Domain == a.Domain {
 				return entry
 			}
 		}
 	}
 	return ""
+}
+
+// command returns the name of the program that a pipe line runs, its file, and its options. For
+// one of PCP's agents in Python, the name has no suffix, and the file is the interpreter if that
+// does not exist. The name is "" if the path is not absolute.
+func command(a *pmcdconf.Agent) (name, file string, options []string) {
+	if name, missing, ok := child.InPython(a.Argv); ok {
+		return name, cmp.Or(missing, a.Argv[1]), a.Argv[2:]
+	}
+	if filepath.IsAbs(a.Argv[0]) {
+		name = filepath.Base(a.Argv[0])
+	}
+	return name, a.Argv[0], a.Argv[1:]
 }
 
 // Has reports whether a built-in agent is used for a: there is one, and the file of a
@@ -113,7 +128,7 @@ func (b BuiltinAgents) Has(a *pmcdconf.Agent) bool {
 // built-in agent is used: the error with which it would not start, or what would have no
 // effect.
 func (b BuiltinAgents) CheckOptions(a *pmcdconf.Agent) error {
-	in, err := agentserve.NewStandIn(b[b.Entry(a)].program(), a.Argv[1:])
+	in, err := b.standIn(a)
 	if err == nil && len(in.Ignored) > 0 {
 		err = fmt.Errorf("%s is ignored", strings.Join(in.Ignored, ", "))
 	}
@@ -131,7 +146,7 @@ func (b BuiltinAgents) AsRoot(a *pmcdconf.Agent) bool {
 	case a.Kind != pmcdconf.Pipe:
 		return false
 	}
-	in, err := agentserve.NewStandIn(b[b.Entry(a)].program(), a.Argv[1:])
+	in, err := b.standIn(a)
 	return err == nil && in.User != ""
 }
 
@@ -152,18 +167,19 @@ func (b BuiltinAgents) standIn(a *pmcdconf.Agent) (*agentserve.StandIn, error) {
 	p.Domain = a.Domain
 	var args []string
 	if a.Kind == pmcdconf.Pipe {
-		args = a.Argv[1:]
+		_, _, args = command(a)
 	}
 	return agentserve.NewStandIn(p, args)
 }
 
-// File returns the file of the line of a: a shared object, "" for a built-in agent, or a
-// program.
+// File returns the file of the line of a: a shared object, "" for a built-in agent, a program,
+// or one of PCP's agents in Python, and the interpreter if that does not exist.
 func File(a *pmcdconf.Agent) string {
 	if a.Kind == pmcdconf.DSO {
 		return a.Path
 	}
-	return a.Argv[0]
+	_, file, _ := command(a)
+	return file
 }
 
 // lacks returns what a built-in agent cannot do without root's rights.

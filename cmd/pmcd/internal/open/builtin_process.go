@@ -24,7 +24,8 @@ const agentPrefix = "pmcd-agent: "
 func (table BuiltinAgents) builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
 	argv := []string{agentName(a), strconv.Itoa(a.Domain), table.Entry(a)}
 	if a.Kind == pmcdconf.Pipe {
-		argv = append(argv, a.Argv[1:]...)
+		_, _, options := command(a)
+		argv = append(argv, options...)
 	}
 	return child.Spec{
 		Argv:   argv,

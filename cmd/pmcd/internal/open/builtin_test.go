@@ -33,6 +33,10 @@ func TestStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := filepath.Join(dir, "none", "pmdaone")
+	script := there + ".python" // one of PCP's agents
+	if err := os.WriteFile(script, []byte("exit 1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	is := func(what string) string { return what + ": " + none + " does not exist\n" }
 	builtIn := is(`Info: agent "one" (dom 250) is built in`)
 	for _, tt := range []struct {
@@ -55,6 +59,12 @@ func TestStandIn(t *testing.T) {
 		{"no directory in PATH", 250, "pmdaone", "executable file not found", "", ""},
 		{"it exists", 250, there, "permission denied", "", ""},
 		{"below a file", 250, there + "/pmdaone", "not a directory", "", ""},
+		{"no script", 250, "/bin/sh " + none + ".python -x two", "", "two", strings.ReplaceAll(builtIn, none, none+".python")},
+		{"no interpreter", 250, none + " " + script + " -x two", "", "two", builtIn},
+		{"no interpreter in PATH", 250, "no-such-python " + script + " -x two", "", "two", strings.ReplaceAll(builtIn, none, "no-such-python")},
+		{"a script for another domain", 251, none + " " + script, "no such file", "", ""},
+		{"another script", 250, none + " " + filepath.Join(dir, "pmdatwo.python"), "no such file", "", ""},
+		{"the script exists", 250, "/bin/sh " + script, "exited with status 1", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
@@ -121,6 +131,10 @@ func TestAsRoot(t *testing.T) {
 		{"linux 60 pipe binary " + none + "/pmdalinux", true},
 		{"jbd2 122 pipe binary " + none + "/pmdajbd2", false},
 		{"jbd2 122 pipe binary " + none + "/pmdajbd2 -U root", true},
+		{"nfsclient 62 pipe binary /bin/sh " + none + "/pmdanfsclient.python", true},
+		{"nfsclient 62 pipe binary " + none + "/python " + none + "/pmdanfsclient.python -d 62", true},
+		{"nfsclient 63 pipe binary /bin/sh " + none + "/pmdanfsclient.python", false},
+		{"openmetrics 144 pipe binary /bin/sh " + none + "/pmdaopenmetrics.python", false},
 		{"proc 4 dso proc_init " + none + ".so", true},
 		{"jbd2 122 dso jbd2_init " + none + ".so", false},
 		{"other 9 pipe binary " + none + "/pmdaother", false},

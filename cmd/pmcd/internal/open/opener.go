@@ -18,7 +18,6 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
-	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/transport/container"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -120,13 +119,13 @@ func (o *Opener) openStandIn(ctx context.Context, spec *pmcdconf.Agent, opt wire
 	b := o.Builtin[o.Builtin.Entry(spec)]
 	opt.NotReady = false // it is ready when it has been opened
 	o.logBuiltIn(spec)
-	in, err := agentserve.NewStandIn(b.program(), spec.Argv[1:])
+	in, err := o.Builtin.standIn(spec)
 	if err != nil {
 		return nil, err
 	}
 	if len(in.Ignored) > 0 {
 		o.warnOnce("agent {agent:q} (dom {domain}) is built in: unsupported options of {path} are ignored: {option}",
-			"agent", spec.Name, "domain", spec.Domain, "path", spec.Argv[0], "option", strings.Join(in.Ignored, ", "))
+			"agent", spec.Name, "domain", spec.Domain, "path", File(spec), "option", strings.Join(in.Ignored, ", "))
 	}
 	if in.NeedsProcess() {
 		process := *o

@@ -33,7 +33,7 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 	}
 	if a.Kind == pmcdconf.Pipe && v.builtin.Has(a) {
 		if v.notes {
-			v.say("Note", a.Pos, fmt.Errorf("agent %q is built in: %s does not exist", a.Name, a.Argv[0]))
+			v.say("Note", a.Pos, fmt.Errorf("agent %q is built in: %s does not exist", a.Name, open.File(a)))
 		}
 		if err := v.builtin.CheckOptions(a); err != nil {
 			return []error{err}

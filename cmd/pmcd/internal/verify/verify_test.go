@@ -136,13 +136,16 @@ conf:9:1: Warning: agent "i": cannot run ./none: neither a program nor a script 
 `},
 		{"built-in agents for programs", map[string]string{
 			"conf": "xfs 11 pipe binary /none/pmdaxfs -d 11\nkvm 95 pipe binary /none/pmdakvm -x -d 95\n" +
-				"jbd2 122 pipe binary /none/pmdajbd2 -d x\nproc 4 pipe binary /none/pmdaproc\n",
+				"jbd2 122 pipe binary /none/pmdajbd2 -d x\nproc 4 pipe binary /none/pmdaproc\n" +
+				"nfsclient 62 pipe binary /none/python3 /none/pmdanfsclient.python -x\n",
 		}, 0, `conf:1:1: Note: agent "xfs" is built in: /none/pmdaxfs does not exist
 conf:2:1: Note: agent "kvm" is built in: /none/pmdakvm does not exist
 conf:2:1: Warning: agent "kvm": invalid option -- 'x' is ignored
 conf:3:1: Note: agent "jbd2" is built in: /none/pmdajbd2 does not exist
 conf:3:1: Warning: agent "jbd2": -d requires numeric domain number
 conf:4:1: Warning: agent "proc": cannot run /none/pmdaproc: no such file or directory
+conf:5:1: Note: agent "nfsclient" is built in: /none/python3 does not exist
+conf:5:1: Warning: agent "nfsclient": invalid option -- 'x' is ignored
 `},
 		{"sockets", map[string]string{
 			"conf": "a 1 socket inet 65536\nb 2 socket ipv6 0\nc 3 socket unix /none/x\nd 4 socket unix /" + strings.Repeat("x", 107) + "\n",
