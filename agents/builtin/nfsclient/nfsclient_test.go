@@ -213,6 +213,9 @@ func TestOdd(t *testing.T) {
 		{"a line that ends early", "device h:/a mounted on /a with fstype nfs", "mountpoint", ""},
 		{"another type with statistics", "device h:/a mounted on /a with fstype nfsd statvers=1.1\n\tage:\t1\n", "age", ""},
 		{"statistics of another type", device + "\tage:\t1\n" + others + "\tage:\t2\n", "age", "/a=1"},
+		{"no operations", device, "ops.getattr.ops", none},
+		{"no age", device, "age", none},
+		{"no security", device, "security", "/a="},
 		{"no options", device + "\tage:\t1\n", "options.vers", none},
 		{"fewer events", device + "\tevents:\t1 2 3 \n", "events.datainvalidate", "/a=3"},
 		{"events that are missing", device + "\tevents:\t1 2 3 \n", "events.attrinvalidate", none},
@@ -322,7 +325,7 @@ func TestLimits(t *testing.T) {
 func TestCheckpoints(t *testing.T) {
 	var b strings.Builder
 	for i := range 70 {
-		b.WriteString(strings.Replace(v42, "/home\\040dir", fmt.Sprintf("/home/%d", i), 1))
+		b.WriteString(strings.Replace(local, "on /l", fmt.Sprintf("on /%d", i), 1))
 	}
 	text := b.String()
 	if calls := pmdatest.CheckCheckpoints(t, func() *pmdatest.Harness { return newHarness(t, text).Harness }); calls == 0 {
@@ -333,7 +336,7 @@ func TestCheckpoints(t *testing.T) {
 // A file in any pieces has the same mounts, and what precedes a device line does not
 // matter.
 func FuzzMountstats(f *testing.F) {
-	for _, text := range []string{others, v3, v42, rdma, local, v3[:len(v3)/2], strings.ReplaceAll(v42, " ", "\t"), "\topts:\tro\n\n\t: 1\n"} {
+	for _, text := range []string{others, v3, v42, rdma, local, v3[:len(v3)/2], strings.ReplaceAll(v42, " ", "\t"), "\topts:\tro\n\n\t: 1\n", rdma + "\tevents:" + strings.Repeat("\t7", 50)} {
 		f.Add(text)
 	}
 	dump := func(text string) (got string, err error) {
