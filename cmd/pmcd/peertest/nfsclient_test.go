@@ -47,7 +47,7 @@ var alwaysZero = strings.Fields("options.ac options.acl options.atime options.ct
 func TestNFSClient(t *testing.T) {
 	peer.Require(t)
 	testutil.NeedPeer(t, pythonNFSClient)
-	files := must(filepath.Glob(qaMounts))(t)
+	files := peer.Must(filepath.Glob(qaMounts))(t)
 	if len(files) < 5 {
 		testutil.Missing(t, "the files "+qaMounts)
 	}
@@ -58,7 +58,7 @@ func TestNFSClient(t *testing.T) {
 	for _, path := range append(files, more) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			// One of PCP's has a remark in a line.
-			text := strings.ReplaceAll(string(must(os.ReadFile(path))(t)), "  (time, in seconds, since the NFS is mounted)", "")
+			text := strings.ReplaceAll(string(peer.Must(os.ReadFile(path))(t)), "  (time, in seconds, since the NFS is mounted)", "")
 			path := filepath.Join(t.TempDir(), "mountstats")
 			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestNFSClient(t *testing.T) {
 			t.Setenv("NFSCLIENT_MOUNTSTATS_PATH", path)
 			// It writes its log to the working directory.
 			c := startProgram(t, "/bin/sh", "-c", `cd "$0" && exec /usr/bin/python3 "$1"`, t.TempDir(), pythonNFSClient)
-			dir := pmdatest.Tree(t, map[string]string{"62.0": string(must(os.ReadFile(filepath.Join(vars, "config/pmda/62.0")))(t))})
+			dir := pmdatest.Tree(t, map[string]string{"62.0": string(peer.Must(os.ReadFile(filepath.Join(vars, "config/pmda/62.0")))(t))})
 			a, err := nfsclient.Open(62, nfsclient.Options{File: path, CacheDir: dir})
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestNFSClient(t *testing.T) {
 			compareNFSClient(t, c, ours, text)
 			stamps := regexp.MustCompile(`(?m)^(\d+) \d+ /`)
 			saved := func(path string) string {
-				return stamps.ReplaceAllString(string(must(os.ReadFile(path))(t)), "$1 NOW /")
+				return stamps.ReplaceAllString(string(peer.Must(os.ReadFile(path))(t)), "$1 NOW /")
 			}
 			same(t, "62.0", saved(filepath.Join(vars, "config/pmda/62.0")), saved(filepath.Join(dir, "62.0")))
 		})
@@ -159,7 +159,7 @@ func TestNFSClientWithoutPython(t *testing.T) {
 	if err := os.WriteFile(mounts, []byte(moreMounts), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	pmcd := must(peer.UnderTest())(t)
+	pmcd := peer.Must(peer.UnderTest())(t)
 	for _, tt := range []struct{ command, missing string }{
 		{"/nonexistent/python3 " + pythonNFSClient, "/nonexistent/python3"},
 		{"/bin/sh /nonexistent/pmdanfsclient.python", "/nonexistent/pmdanfsclient.python"},
