@@ -206,7 +206,7 @@ func TestInlineStress(t *testing.T) {
 
 func TestInlineLimit(t *testing.T) {
 	tr := inline(t, newAnswer())
-	tr.(*transport.Concurrent).LimitReplies(16 << 20)
+	tr.(*transport.Worker).LimitReplies(16 << 20)
 	if err := transporttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(huge)}}, new(pdu.Result)); err != pdu.ErrnoTooBig {
 		t.Errorf("got %v, want %v", err, pdu.ErrnoTooBig)
 	}

@@ -74,7 +74,7 @@ type Reply interface {
 	// Recv waits for the reply PDU and appends it to dst, whose memory must not be
 	// used after that. If the agent has had c.Timeout to work on the request and has
 	// not replied, Recv returns dst and ErrLate. The agent is Late then, unless it is
-	// behind a Concurrent: Send returns ErrLate at once until all outstanding replies
+	// behind an Inline: Send returns ErrLate at once until all outstanding replies
 	// have arrived, which are discarded. The Reply is invalid when Recv has returned.
 	Recv(dst []byte) ([]byte, error)
 }
@@ -112,7 +112,7 @@ type Call struct {
 
 	// Key says whose Call it is. While Calls wait for a busy agent, clients take turns
 	// by their Keys: see package fairqueue. A Call without a Key is the daemon's own, and
-	// is sent before others. The Key is not changed until Send returns. A Concurrent
+	// is sent before others. The Key is not changed until Send returns. An Inline
 	// ignores it.
 	Key *fairqueue.Key
 
@@ -121,7 +121,7 @@ type Call struct {
 
 	// Turn, if not nil, is the Turn that calls Send and Recv. Recv then calls an
 	// Agent in this process on the same goroutine. If the Call is Batched, only
-	// that of a Concurrent is called so.
+	// that of an Inline is called so.
 	Turn *Turn
 
 	// MayBlock says that the daemon has no other work, so that the thread may block
@@ -134,8 +134,6 @@ type Call struct {
 	// Recv sets Began and Done when it succeeds: the times when the agent was free
 	// to work on the request, and when the reply had arrived.
 	Began, Done time.Time
-
-	inline inlineReply // of a Concurrent
 }
 
 // A Waiter is the caller of Send and Recv.

@@ -11,61 +11,63 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Local returns a Transport to an Agent in this process.
-//
-// The Agent's methods run on a goroutine that can be abandoned, because Go cannot
-// interrupt a method that does not return. It is the Worker's own goroutine, or
-// that of a [Turn], which costs less. A call that has not returned in time is
-// abandoned, and the Agent is late until it returns.
-//
-// A panic of a method ends the Agent. A panic of a goroutine that the Agent has
-// started ends the process, as do fatal errors of the Go runtime.
-func Local(a agents.Agent) *Worker {
+// Local returns a Transport to an Agent in this process, which one goroutine at a time
+// calls. A call that has not returned in time is abandoned, and the Agent is late until
+// it returns.
+func Local(a agents.Agent) *Worker { return newWorker(a, false) }
+
+// Inline is Local for an Agent that several goroutines may call at a time. No call waits
+// for another one: those of a [Turn], and those without one, are made on the goroutine that
+// calls Recv. If a call is abandoned, other calls go on: the State is always Ready. A call
+// without a Turn is waited for, but its context ends after its timeout.
+func Inline(a agents.Agent) *Worker { return newWorker(a, true) }
+
+func newWorker(a agents.Agent, concurrent bool) *Worker {
 	w := &Worker{
-		wakeup: make(chan struct{}, 1),
-		dead:   make(chan struct{}),
-		ended:  make(chan struct{}),
+		agent: a, concurrent: concurrent,
+		work: make(chan work, 1), dead: make(chan struct{}), ended: make(chan struct{}),
 	}
-	w.resp.Agent = a
-	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.expire)
 	w.timer.Stop()
-	go w.run()
+	if !concurrent {
+		go w.run()
+	}
 	return w
 }
 
-// A Worker is a Transport to an Agent in this process.
+// A Worker is a Transport to an Agent in this process. See [Local] and [Inline].
 //
-// Local starts one goroutine for it. It delivers Notices, and makes the calls that
-// are not made by a Turn. It ends after Close or a panic of the Agent, but not
-// before the Agent's method has returned. If the method never returns, the
-// goroutine stays; nothing waits for it.
+// The Agent's methods run on a goroutine that can be abandoned, because Go cannot
+// interrupt a method that does not return: that of a [Turn], or the Worker's own, which
+// costs more. The latter ends after Close or a panic of the Agent, but not before the method
+// has returned. If that never happens the goroutine stays; nothing waits for it.
+//
+// A panic of a method ends the Worker. A panic of a goroutine that the Agent has
+// started ends the process, as do fatal errors of the Go runtime.
 //
 // Each reply has a buffer of its own, so that the next call can start before the
 // reply is received.
 type Worker struct {
-	resp   responder.Responder // used by the goroutine that has set busy
-	wakeup chan struct{}       // full when run has to look for work
-	dead   chan struct{}       // closed when err is set
-	ended  chan struct{}       // closed when run has returned, and closeErr is set
+	agent      agents.Agent
+	concurrent bool
+	maxReply   int
+	work       chan work     // for the goroutine of the Worker
+	dead       chan struct{} // closed when err is set
+	ended      chan struct{} // closed when the Agent is closed, and closeErr is set
+	closeErr   error         // of the Agent
 
 	notices   Notices
 	state     atomic.Int32 // a State; changed with mu held
 	abandoned atomic.Int64
-	closeErr  error // of the Agent
 
-	mu        sync.Mutex // guards the following
-	slot      slot
-	busy      bool          // a goroutine is calling the Agent, or about to
-	wakeAgain bool          // run has found busy set, and must be woken when it is not
+	mu        sync.Mutex    // guards the following; not held during a call
+	slot      slot          // is not used if concurrent
+	next      *queuedCall   // has not begun; nil if concurrent
+	running   []*queuedCall // have no reply yet; one at most, unless concurrent
+	inMethods int           // goroutines that are calling the Agent, or about to
 	free      []*queuedCall // for the next Calls
-	next      *queuedCall   // has not begun
-	ahead     []Notice      // to be delivered before next
-	current   *queuedCall   // has no reply yet
 	timer     *time.Timer
-	fires     time.Time       // when timer fires; zero if it is not set
-	ctx       context.Context // ends when a call is abandoned, or the Worker ends
-	cancel    context.CancelFunc
+	fires     time.Time     // when timer fires; zero if it is not set
 	told      chan struct{} // closed when onState has returned from the last Late
 	owed      Pending       // while the Agent is late, and after its end
 	onState   func(State)
@@ -81,16 +83,24 @@ var (
 // but not if it was abandoned: then the Agent may use its memory for ever.
 type queuedCall struct {
 	worker   *Worker
-	from     *Call // the Call that was sent, until Recv
-	call     Call  // a copy with its own memory for the request; its Turn, if not nil, makes the call
+	resp     responder.Responder
+	ctx      context.Context // ends when the call is abandoned
+	cancel   context.CancelFunc
+	from     *Call    // the Call that was sent, until Recv
+	call     Call     // a copy with its own memory for the request; its Turn, if not nil, makes the call
+	ahead    []Notice // to be delivered before
 	began    time.Time
 	answered time.Time
-	deadline time.Time
-	reply    []byte // used by the goroutine that calls the Agent until the call is done
+	deadline time.Time // zero if there is none
+	reply    []byte    // used by the goroutine that calls the Agent until the call is done
 	err      error
 	turn     *Turn         // the Turn that is making the call; guarded by mu
-	done     chan struct{} // has room for one; receives when the Worker's goroutine has made the call
+	at       int           // index in running; -1 if the call is over or has not begun; guarded by mu
+	done     chan struct{} // has room for one; receives when the call is over, if no Turn makes it
 }
+
+// Concurrent reports whether no Call waits for another one.
+func (w *Worker) Concurrent() bool { return w.concurrent }
 
 // OnState sets the function that is called when the state has changed. For Ready it
 // is called before requests are accepted again. There is one call at a time, by a
@@ -103,7 +113,7 @@ func (w *Worker) OnState(f func(State)) {
 
 // LimitReplies sets how long a reply may be, in bytes; 0 is DefaultMaxReply. It must
 // be called before the Worker is used.
-func (w *Worker) LimitReplies(max int) { w.resp.Max = max }
+func (w *Worker) LimitReplies(max int) { w.maxReply = max }
 
 // State implements Transport: Ready or Late.
 func (w *Worker) State() State { return State(w.state.Load()) }
@@ -113,7 +123,7 @@ func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
 
 // WantsAttrs implements Transport.
 func (w *Worker) WantsAttrs() bool {
-	_, ok := w.resp.Agent.(agents.AttrSetter)
+	_, ok := w.agent.(agents.AttrSetter)
 	return ok
 }
 
@@ -131,28 +141,26 @@ func (w *Worker) Err() error {
 func (w *Worker) Send(c *Call) (Reply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.concurrent {
+		if w.err != nil {
+			return nil, w.err
+		}
+		return w.newCall(c), nil
+	}
 	if err := w.acquire(c); err != nil {
 		return nil, err
 	}
 	e := w.newCall(c)
-	w.ahead = w.notices.Take()
-	w.next, w.current = e, e
-	e.began, e.deadline = time.Now(), time.Time{}
-	if c.Timeout > 0 {
-		e.deadline = e.began.Add(c.Timeout)
-		if w.fires.IsZero() || e.deadline.Before(w.fires) {
-			w.expireAt(e.deadline)
-		}
-	}
-	if e.call.Turn == nil {
-		w.wake()
-	}
+	e.ahead = w.notices.Take()
+	w.next = e
+	w.start(e)
+	w.wake()
 	return e, nil
 }
 
 const (
 	// maxFree is how many queuedCalls are kept for the next Calls.
-	maxFree = 8
+	maxFree = 16
 	// maxFreeBuffer is the size, in bytes, above which a buffer is not kept, except
 	// that of one reply.
 	maxFreeBuffer = 64 << 10
@@ -167,11 +175,13 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 		e = w.free[last]
 		w.free = w.free[:last]
 	} else {
-		e = &queuedCall{worker: w, done: make(chan struct{}, 1)}
+		e = &queuedCall{worker: w, at: -1, done: make(chan struct{}, 1)}
+		e.resp.Agent, e.resp.Max = w.agent, w.maxReply
+		e.ctx, e.cancel = context.WithCancel(context.Background())
 	}
 	e.from = c
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Waiter: c.Waiter, Req: append(e.call.Req[:0], c.Req...)}
-	if !c.Batched {
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Timeout: c.Timeout, Waiter: c.Waiter, Req: append(e.call.Req[:0], c.Req...)}
+	if w.concurrent || !c.Batched {
 		e.call.Turn = c.Turn
 	}
 	return e
@@ -179,7 +189,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.call.Profile, e.call.Turn, e.call.Waiter, e.turn = nil, nil, nil, nil
+	e.call.Profile, e.call.Turn, e.call.Waiter, e.turn, e.ahead = nil, nil, nil, nil, nil
 	if cap(e.call.Req) > maxFreeBuffer {
 		e.call.Req = nil
 	}
@@ -209,23 +219,18 @@ func (w *Worker) refusal() error {
 	return w.err
 }
 
-// wake has run look for work.
-func (w *Worker) wake() {
-	select {
-	case w.wakeup <- struct{}{}:
-	default:
-	}
-}
-
 // Recv implements Reply.
 func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
 	e.from = nil // an abandoned call must not keep it
-	if c.Turn == nil || c.Batched {
+	switch t := c.Turn; {
+	case t != nil && (e.worker.concurrent || !c.Batched):
+		t.yield(e)
+	case e.worker.concurrent:
+		e.serve()
+	default:
 		c.BeforeWait(true)
 		<-e.done
-	} else {
-		c.Turn.yield(e)
 	}
 	if e.err != nil {
 		return dst, e.err
@@ -240,8 +245,8 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 func (w *Worker) Pending() (Pending, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.current != nil {
-		return w.current.pending(), true
+	if len(w.running) > 0 && !w.concurrent {
+		return w.running[0].pending(), true
 	}
 	return w.owed, w.owed.Type != 0
 }
@@ -253,14 +258,25 @@ func (e *queuedCall) pending() Pending {
 
 // Notify implements Transport.
 func (w *Worker) Notify(n Notice) {
-	if _, ok := w.resp.Agent.(agents.ContextEnder); !ok {
+	if _, ok := w.agent.(agents.ContextEnder); !ok {
 		n.End = false
 	}
 	if !w.WantsAttrs() {
 		n.Attrs = nil
 	}
-	if n.End || len(n.Attrs) > 0 {
+	if !n.End && len(n.Attrs) == 0 {
+		return
+	}
+	w.mu.Lock()
+	deliver := w.concurrent && w.err == nil
+	if deliver {
+		w.inMethods++
+	} else if !w.concurrent {
 		w.notices.Add(n)
 		w.wake()
+	}
+	w.mu.Unlock()
+	if deliver {
+		w.do(nil, []Notice{n})
 	}
 }

@@ -1,126 +1,144 @@
 package transport
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
+	"slices"
 	"time"
 )
 
-// How a Worker calls its Agent. One goroutine does so at a time: the one that has
-// set busy.
+// How a Worker calls its Agent.
 
-// run is the Worker's goroutine. It delivers Notices and makes the calls that no
-// Turn makes.
-func (w *Worker) run() {
-	defer close(w.ended)
-	if c, ok := w.resp.Agent.(io.Closer); ok {
-		defer w.guard(func() { w.closeErr = c.Close() })
-	}
-	for {
-		e, notices, over := w.take()
-		switch {
-		case over:
-			return
-		case e == nil && len(notices) == 0:
-			<-w.wakeup
-		default:
-			w.do(e, notices)
+// start notes that the wait for the reply to e begins. The caller holds mu.
+func (w *Worker) start(e *queuedCall) {
+	e.began, e.deadline, e.err = time.Now(), time.Time{}, nil
+	e.at = len(w.running)
+	w.running = append(w.running, e)
+	if t := e.call.Timeout; t > 0 {
+		e.deadline = e.began.Add(t)
+		if w.fires.IsZero() || e.deadline.Before(w.fires) {
+			w.expireAt(e.deadline)
 		}
 	}
 }
 
-// take returns the next call and the Notices to deliver before it, and sets busy if
-// there are any. over reports whether the Worker has ended. The order is that of
-// Notify and Send.
-func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.busy && w.err != nil {
-		return nil, nil, true
+// A work is Notices to deliver, and then a call to make; nil is none.
+type work struct {
+	call  *queuedCall
+	ahead []Notice
+}
+
+// wake has the goroutine of w deliver Notices and make the next call, unless the Agent is
+// being called or a Turn will do it. The caller holds mu.
+func (w *Worker) wake() {
+	if w.inMethods > 0 || w.err != nil {
+		return
 	}
-	e, ahead = w.next, w.ahead
-	if w.busy || e != nil && e == w.current && e.call.Turn != nil { // its Turn will make the call
-		w.wakeAgain = true
-		return nil, nil, false
+	var todo work
+	switch e := w.next; {
+	case e != nil && e.at >= 0 && e.call.Turn != nil:
+		return
+	case e != nil:
+		w.next, todo = nil, work{e, e.ahead}
+	case w.notices.Any():
+		todo.ahead = w.notices.Take()
+	default:
+		return
 	}
-	w.next, w.ahead = nil, nil
-	if e == nil {
-		ahead = w.notices.Take()
+	w.inMethods++
+	w.work <- todo // has room: the last one is done
+}
+
+// run is the goroutine of w.
+func (w *Worker) run() {
+	for todo := range w.work {
+		w.do(todo.call, todo.ahead)
 	}
-	w.busy = e != nil || len(ahead) > 0
-	return e, ahead, false
 }
 
 // serve implements turnCall.
 func (e *queuedCall) serve() bool {
 	w := e.worker
 	w.mu.Lock()
-	if w.busy || w.next != e || w.current != e { // run has Notices to deliver first, or the call is over
+	switch {
+	case w.concurrent && w.err != nil:
+		e.err = w.err
+		w.mu.Unlock()
+		return true
+	case w.concurrent:
+		w.start(e)
+	case w.inMethods > 0 || w.next != e || e.at < 0: // the Agent has Notices to handle first, or the call is over
 		e.call.Turn = nil
 		w.wake()
 		w.mu.Unlock()
 		e.call.BeforeWait(true)
 		<-e.done
 		return true
+	default:
+		w.next = nil
 	}
-	ahead := w.ahead
-	w.next, w.ahead = nil, nil
-	w.busy = true
+	w.inMethods++
 	e.turn = e.call.Turn
 	w.mu.Unlock()
-	return w.do(e, ahead)
+	return w.do(e, e.ahead)
 }
 
 // do delivers the Notices in ahead and then makes the call e, unless e is nil or was
-// abandoned. It reports whether the call has returned in time. The caller has set
-// busy.
-func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
+// abandoned. It reports whether a Turn that waits for e continues on this goroutine. The
+// caller has counted it in inMethods.
+func (w *Worker) do(e *queuedCall, ahead []Notice) (here bool) {
 	var err error
 	returned := false
 	defer func() {
 		if !returned {
 			w.fail(errors.New("agent has ended the goroutine that called it"))
 		}
-		inTime = w.done(e, err)
+		here = w.done(e, err)
 	}()
 	for _, n := range ahead {
 		if w.Err() != nil {
 			break
 		}
-		w.guard(func() { tell(w.resp.Agent, n) })
+		w.guard(func() { tell(w.agent, n) })
 	}
-	w.mu.Lock()
-	ctx, wanted := w.ctx, e != nil && w.current == e
-	w.mu.Unlock()
-	if wanted {
-		w.guard(func() { e.reply, err = w.resp.Reply(ctx, e.call.request(), e.reply[:0]) })
+	if e != nil && w.isRunning(e) {
+		w.guard(func() { e.reply, err = e.resp.Reply(e.ctx, e.call.request(), e.reply[:0]) })
 	}
 	returned = true
 	return
 }
 
-// done is called when the Agent's methods have returned. It reports whether the call
-// e has returned in time; false if e is nil.
-func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
+func (w *Worker) isRunning(e *queuedCall) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return e.at >= 0
+}
+
+// done is called when the Agent's methods have returned.
+func (w *Worker) done(e *queuedCall, err error) (here bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e != nil {
-		if inTime = w.current == e; inTime {
+		inTime := e.at >= 0
+		here = inTime || e.turn == nil
+		if inTime {
 			e.answered = now
-			w.finish(err, false)
-		} else if w.err == nil {
+			w.finish(e, err, false)
+		} else if !w.concurrent && w.err == nil {
 			w.recover()
 		}
-		w.slot.release()
+		if !w.concurrent {
+			w.slot.release()
+		}
 	}
-	w.busy = false
-	if w.wakeAgain {
-		w.wakeAgain = false
-		w.wake()
+	if w.inMethods--; w.inMethods == 0 && w.err != nil {
+		go w.closeAgent()
 	}
-	return inTime
+	w.wake()
+	return here
 }
 
 // recover ends the state Late. The caller holds mu, which recover unlocks while it
@@ -132,7 +150,6 @@ func (w *Worker) recover() {
 	w.changed(Ready)
 	w.mu.Lock()
 	if w.err == nil {
-		w.ctx, w.cancel = context.WithCancel(context.Background())
 		w.owed = Pending{}
 		w.state.Store(int32(Ready))
 	}
@@ -142,8 +159,38 @@ func (w *Worker) recover() {
 func (w *Worker) guard(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			w.fail(panicError(v))
+			w.fail(fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack()))
 		}
 	}()
 	f()
+}
+
+// finish ends the wait for e. A Turn that is calling the Agent continues when the Agent has
+// returned. If abandon is set, it continues at once on another goroutine, and the Agent keeps
+// its own. The caller holds mu.
+func (w *Worker) finish(e *queuedCall, err error, abandon bool) {
+	w.running = slices.Delete(w.running, e.at, e.at+1)
+	for i, other := range w.running[e.at:] {
+		other.at = e.at + i
+	}
+	e.at, e.err = -1, err
+	if abandon {
+		e.cancel()
+	}
+	switch {
+	case e.turn == nil && !w.concurrent:
+		e.done <- struct{}{}
+	case e.turn != nil && abandon:
+		e.call.Waiter = nil // the Agent may keep e for ever
+		go e.turn.resume()
+	}
+}
+
+// closeAgent closes the Agent after the end of w.
+func (w *Worker) closeAgent() {
+	close(w.work)
+	defer close(w.ended)
+	if c, ok := w.agent.(io.Closer); ok {
+		w.guard(func() { w.closeErr = c.Close() })
+	}
 }

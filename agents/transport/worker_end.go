@@ -11,31 +11,39 @@ func (w *Worker) expireAt(t time.Time) {
 	w.timer.Reset(time.Until(t))
 }
 
-// expire abandons the current call if its deadline has passed.
+// expire abandons the calls whose deadlines have passed.
 func (w *Worker) expire() {
+	now := time.Now()
 	w.mu.Lock()
 	w.fires = time.Time{}
-	e := w.current
-	if e == nil || e.deadline.IsZero() {
-		w.mu.Unlock()
-		return
+	var next time.Time
+	var told chan struct{}
+	for i := len(w.running) - 1; i >= 0; i-- {
+		switch e := w.running[i]; {
+		case e.deadline.IsZero():
+		case now.Before(e.deadline): // the timer was for another
+			if next.IsZero() || e.deadline.Before(next) {
+				next = e.deadline
+			}
+		default:
+			w.abandoned.Add(1)
+			if !w.concurrent {
+				w.state.Store(int32(Late))
+				told = make(chan struct{})
+				w.told, w.owed = told, e.pending()
+				w.slot.fail(ErrLate)
+			}
+			w.finish(e, ErrLate, true)
+		}
 	}
-	if time.Now().Before(e.deadline) { // the timer was for another
-		w.expireAt(e.deadline)
-		w.mu.Unlock()
-		return
+	if !next.IsZero() {
+		w.expireAt(next)
 	}
-	w.state.Store(int32(Late))
-	w.abandoned.Add(1)
-	told := make(chan struct{})
-	w.told = told
-	w.slot.fail(ErrLate)
-	w.cancel()
-	w.owed = e.pending()
-	w.finish(ErrLate, true)
 	w.mu.Unlock()
-	w.changed(Late)
-	close(told)
+	if told != nil {
+		w.changed(Late)
+		close(told)
+	}
 }
 
 func (w *Worker) changed(s State) {
@@ -44,22 +52,6 @@ func (w *Worker) changed(s State) {
 	w.mu.Unlock()
 	if f != nil {
 		f(s)
-	}
-}
-
-// finish ends the wait for the current call. A Turn that is calling the Agent
-// continues when the Agent has returned. If abandon is set, it continues at once on
-// another goroutine, and the Agent keeps its own. The caller holds mu.
-func (w *Worker) finish(err error, abandon bool) {
-	e := w.current
-	w.current = nil
-	e.err = err
-	switch {
-	case e.turn == nil:
-		e.done <- struct{}{}
-	case abandon:
-		e.call.Waiter = nil // the Agent may keep e for ever
-		go e.turn.resume()
 	}
 }
 
@@ -72,14 +64,18 @@ func (w *Worker) fail(err error) {
 	}
 	w.err = err
 	w.timer.Stop()
-	w.cancel()
 	close(w.dead)
 	w.slot.fail(err)
-	if w.current != nil {
-		w.owed = w.current.pending()
-		w.finish(err, true)
+	for len(w.running) > 0 {
+		e := w.running[0]
+		if !w.concurrent {
+			w.owed = e.pending()
+		}
+		w.finish(e, err, true)
 	}
-	w.wake()
+	if w.inMethods == 0 {
+		go w.closeAgent()
+	}
 }
 
 // closeGrace is how long Close waits for the Agent's methods to return.

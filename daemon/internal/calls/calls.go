@@ -90,7 +90,7 @@ func (c *Caller) receive(a *agentset.Agent, conn *agentset.Conn, call *transport
 
 // recv appends the answer to call to dst. That may be an ERROR PDU.
 func (c *Caller) recv(a *agentset.Agent, conn *agentset.Conn, call *transport.Call, reply transport.Reply, dst []byte) ([]byte, error) {
-	if _, ok := conn.Transport.(*transport.Concurrent); ok {
+	if w, ok := conn.Transport.(*transport.Worker); ok && w.Concurrent() {
 		c.Slot.TakeAgain() // many may call such an agent at a time
 	}
 	since := time.Now()
