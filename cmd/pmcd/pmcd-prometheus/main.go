@@ -52,7 +52,7 @@ var defaultMetrics = strings.Fields(`
 	kernel.all
 	mem.physmem mem.freemem mem.util mem.vmstat.oom_kill mem.vmstat.pgmajfault
 	swap
-	disk.all disk.dev disk.md filesys
+	disk.all disk.dev disk.md filesys filesys.mountdir
 	network.interface network.sockstat network.tcpconn
 	network.tcp.activeopens network.tcp.passiveopens network.tcp.attemptfails network.tcp.estabresets
 	network.tcp.currestab network.tcp.insegs network.tcp.outsegs network.tcp.retranssegs network.tcp.inerrs
@@ -67,7 +67,8 @@ with links to them.
 
 A METRIC is the name of a metric, or of a node in the name space for all metrics
 below. Without one, metrics of the kernel, memory, disks, file systems and the
-network are served; "default" stands for these beside others.
+network are served; "default" stands for these beside others. A string is served
+if a METRIC is its own name: filesys.mountdir is filesys_mountdir_info.
 
 Exit codes: 0 ended by a signal, 1 it cannot listen, 3 wrong arguments.`
 

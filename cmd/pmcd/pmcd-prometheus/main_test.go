@@ -65,7 +65,7 @@ func TestDefaultMetrics(t *testing.T) {
 			t.Errorf("%s is there twice", a)
 		}
 		for _, b := range defaultMetrics {
-			if strings.HasPrefix(a, b+".") {
+			if strings.HasPrefix(a, b+".") && a != "filesys.mountdir" { // a string, which only its own name serves
 				t.Errorf("%s has %s", b, a)
 			}
 		}

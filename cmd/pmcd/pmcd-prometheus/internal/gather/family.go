@@ -29,6 +29,9 @@ func (g *Gatherer) families(ctx context.Context, c Client, p *plan) ([]*dto.Metr
 		}
 		for _, pcp := range m.names {
 			name := strings.ReplaceAll(pcp, ".", "_")
+			if m.isString() {
+				name += "_info"
+			}
 			if !model.LegacyValidation.IsValidMetricName(name) {
 				g.logOnce(slog.LevelWarn, "name "+pcp, "metric {metric:q} is left out: its name is not valid for Prometheus", "metric", pcp)
 				continue
@@ -55,8 +58,11 @@ func (g *Gatherer) families(ctx context.Context, c Client, p *plan) ([]*dto.Metr
 // isCounter reports whether m is a counter for Prometheus. As in pmproxy, semantics that do not
 // exist are those of a counter.
 func (m *metric) isCounter() bool {
-	return m.desc.Sem != pdu.SemInstant && m.desc.Sem != pdu.SemDiscrete
+	return m.desc.Sem != pdu.SemInstant && m.desc.Sem != pdu.SemDiscrete && !m.isString()
 }
+
+// isString reports whether the values of m are strings.
+func (m *metric) isString() bool { return m.desc.ValueType == pdu.MetricString }
 
 // samples returns the values of a metric with their labels.
 func (g *Gatherer) samples(ctx context.Context, c Client, p *plan, m *metric, set *pdu.ValueSet) ([]*dto.Metric, error) {
@@ -86,9 +92,11 @@ func (g *Gatherer) samples(ctx context.Context, c Client, p *plan, m *metric, se
 		if err != nil {
 			continue
 		}
-		x, err := number(value)
-		if err != nil {
-			continue
+		x := 1.0 // of a string
+		if !m.isString() {
+			if x, err = number(value); err != nil {
+				continue
+			}
 		}
 		s := m.seriesOf(d, v.Inst)
 		if s == nil || s.scrape == g.scrape { // no such instance, or it has come already
@@ -100,6 +108,9 @@ func (g *Gatherer) samples(ctx context.Context, c Client, p *plan, m *metric, se
 			continue
 		}
 		sample := &dto.Metric{Label: s.labels}
+		if m.isString() {
+			sample.Label = m.withString(s.labels, value)
+		}
 		if m.isCounter() {
 			sample.Counter = &dto.Counter{Value: &x}
 		} else {

@@ -99,6 +99,9 @@ func (g *Gatherer) takeStale() bool {
 // Gather fetches the values of all metrics with one request. It returns a family for each name
 // of a metric that has values which are numbers, in the order of the name space.
 //
+// A metric of strings that [Config.Metrics] names itself, such as filesys.mountdir, has the family
+// filesys_mountdir_info. Its values are 1, and a label has the string: mountdir="/home".
+//
 //   - The name is that of the metric with "_" for ".". If two metrics have the same name then,
 //     the second is left out.
 //   - The type is counter for a counter, and gauge otherwise.

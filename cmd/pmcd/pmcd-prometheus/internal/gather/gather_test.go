@@ -137,6 +137,35 @@ func TestNoNumbers(t *testing.T) {
 	}
 }
 
+// A string is served if it is asked for by its own name, and not with a node above it.
+func TestStrings(t *testing.T) {
+	dirs := perInst(1, "filesys.mountdir", fakeDom, 1, 2)
+	dirs.desc.ValueType, dirs.values = pdu.MetricString, []pmapi.Value{pmapi.ValueOf("/"), pmapi.ValueOf("/a\"\xff")}
+	f := &fake{
+		metrics: []fakeMetric{
+			dirs, single(2, "filesys.uuid", pdu.SemDiscrete, "text"), single(3, "filesys.n", pdu.SemDiscrete, int32(3)),
+			single(4, "a.hostname", pdu.SemInstant, "other"), single(5, "a.5", pdu.SemInstant, "no label has this name"),
+		},
+		insts:  map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "vda"}, {ID: 2, Name: "vdb"}}},
+		labels: map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
+	}
+	r := newHarness(t, f, "filesys", "filesys.mountdir", "a.hostname", "a.5")
+	r.check(r.text(), `# TYPE filesys_mountdir_info gauge
+filesys_mountdir_info{hostname="h",instid="1",instname="vda",mountdir="/"} 1
+filesys_mountdir_info{hostname="h",instid="2",instname="vdb",mountdir="/a\"`+"\uFFFD"+`"} 1
+# TYPE filesys_n gauge
+filesys_n{hostname="h"} 3
+# TYPE a_hostname_info gauge
+a_hostname_info{hostname="h"} 1
+# TYPE a_5_info gauge
+a_5_info{hostname="h"} 1
+`)
+	f.metrics[0].values[0] = pmapi.ValueOf("/mnt")
+	if got, want := r.samples(), `{hostname="h",instid="1",instname="vda",mountdir="/mnt"} 1`; !strings.Contains(got, want) || strings.Contains(got, `"/"`) {
+		t.Errorf("after a change: %s, want %s", got, want)
+	}
+}
+
 func TestInstances(t *testing.T) {
 	f := &fake{
 		metrics: []fakeMetric{perInst(1, "disk.dev.read", fakeDom, 0, 7, 9, 7, -3)},

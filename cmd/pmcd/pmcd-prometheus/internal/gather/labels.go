@@ -40,7 +40,7 @@ func (m *metric) seriesOf(d *indom, inst int32) *series {
 		s.labels = pairs(pmapi.MergeLabels(m.labels, d.labels[inst]))
 		s.labels = addPair(s.labels, "instname", strings.ToValidUTF8(name, "\uFFFD"))
 		s.labels = addPair(s.labels, "instid", strconv.FormatUint(uint64(uint32(inst)), 10))
-		slices.SortFunc(s.labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+		sortPairs(s.labels)
 		s.same = !m.addOwn(s.labels)
 	}
 	if m.series == nil {
@@ -48,6 +48,19 @@ func (m *metric) seriesOf(d *indom, inst int32) *series {
 	}
 	m.series[inst] = s
 	return s
+}
+
+// withString returns labels and one for a string, whose name is the last part of that of m, as in
+// filesys_mountdir_info{mountdir="/home"}. A label that has this name already stays.
+func (m *metric) withString(labels []*dto.LabelPair, v pmapi.Value) []*dto.LabelPair {
+	text, err := v.Text()
+	name := m.names[0][strings.LastIndexByte(m.names[0], '.')+1:]
+	if err != nil || !isLabelName(name) {
+		return labels
+	}
+	labels = addPair(slices.Clone(labels), name, strings.ToValidUTF8(text, "\uFFFD"))
+	sortPairs(labels)
+	return labels
 }
 
 // seed is that of all hashes of labels. Agents cannot know it.
@@ -81,13 +94,21 @@ func pairs(labels []pmapi.Label) []*dto.LabelPair {
 	var list []*dto.LabelPair
 	for _, l := range labels {
 		name := strings.ReplaceAll(l.Name, ".", "_")
-		// Prometheus has names of its own that begin with two underscores.
-		if !model.LegacyValidation.IsValidLabelName(name) || strings.HasPrefix(name, "__") {
-			continue
+		if isLabelName(name) {
+			list = addPair(list, name, labelValue(l.Value))
 		}
-		list = addPair(list, name, labelValue(l.Value))
 	}
 	return list
+}
+
+// isLabelName reports whether a label may have a name. Prometheus has names of its own that
+// begin with two underscores.
+func isLabelName(name string) bool {
+	return model.LegacyValidation.IsValidLabelName(name) && !strings.HasPrefix(name, "__")
+}
+
+func sortPairs(list []*dto.LabelPair) {
+	slices.SortFunc(list, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 // addPair adds a label to a list, unless there is one with this name.

@@ -36,7 +36,7 @@ type plan struct {
 	indoms  map[pdu.InDom]*indom
 }
 
-// A metric has numbers for values.
+// A metric has numbers for values, or strings.
 type metric struct {
 	desc   pdu.Desc
 	order  int           // in the name space
@@ -98,7 +98,7 @@ func (g *Gatherer) makePlan(ctx context.Context, c Client) (*plan, error) {
 	}
 	p.retry = p.retry || isTransient(err)
 	for i, d := range descs {
-		if d.PMID == pdu.NoPMID || !isNumber(d.ValueType) {
+		if d.PMID == pdu.NoPMID || !isNumber(d.ValueType) && !(d.ValueType == pdu.MetricString && g.isNamed(byID[d.PMID])) {
 			continue
 		}
 		if i >= maxMetrics {
@@ -119,6 +119,13 @@ func (g *Gatherer) makePlan(ctx context.Context, c Client) (*plan, error) {
 
 func includes(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}
+
+// isNamed reports whether one of a metric's names is asked for itself, and not only a node above
+// it. The values of strings are labels: an argument such as proc.psinfo must not give each command
+// line to Prometheus.
+func (g *Gatherer) isNamed(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(g.conf.Metrics, name) })
 }
 
 // isNumber reports whether values of a type can be those of Prometheus.
