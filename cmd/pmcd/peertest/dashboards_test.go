@@ -2,9 +2,11 @@ package peertest
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,6 +47,67 @@ func dashboard(t *testing.T, name string) map[string][]string {
 	return queries
 }
 
+// documented returns the queries that are blocks of code marked "promql" in docs, by the names
+// of files.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	root, err := peer.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := make(map[string][]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split(string(text), "\n```promql\n")[1:] {
+			query, _, _ := strings.Cut(block, "```")
+			queries[filepath.Base(file)] = append(queries[filepath.Base(file)], query)
+		}
+	}
+	if len(queries) == 0 {
+		t.Fatal("no queries in documents")
+	}
+	return queries
+}
+
+// comparison is what an alert rule compares with.
+var comparison = regexp.MustCompile(` (==|!=|<|>) `)
+
+// conditions returns the queries of the alert rules that a server has, by the names of alerts:
+// without thresholds, so that they have data on a host which is well.
+func (s promServer) conditions(t *testing.T) map[string][]string {
+	t.Helper()
+	var reply struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Query string }
+			}
+		}
+	}
+	text := mustGet(t, s.url+"/api/v1/rules")
+	if err := json.Unmarshal([]byte(text), &reply); err != nil {
+		t.Fatalf("%v, %s", err, text)
+	}
+	queries := make(map[string][]string)
+	for _, g := range reply.Data.Groups {
+		for _, r := range g.Rules {
+			query := comparison.ReplaceAllString(r.Query, " $1 bool ")
+			queries[r.Name] = append(queries[r.Name], strings.ReplaceAll(query, " unless ", " and "))
+		}
+	}
+	if len(queries) < 10 {
+		t.Fatalf("only %d alerts: %s", len(queries), text)
+	}
+	delete(queries, "RaidDegraded") // few hosts have one
+	return queries
+}
+
 // dashboardDaemons are our pmcd with PCP's agents, and with those that are built in.
 func dashboardDaemons(t *testing.T) map[string]*peer.Daemon {
 	t.Helper()
@@ -59,13 +122,18 @@ func dashboardDaemons(t *testing.T) map[string]*peer.Daemon {
 	}
 }
 
-// Each query of the dashboard for Prometheus has data, and none is negative or no number.
+// Each query of the dashboard for Prometheus has data, and none is negative or no number. Those of
+// alert rules and documents have data.
 func TestDashboardPrometheus(t *testing.T) {
 	testutil.NeedProgram(t, "prometheus")
+	root, err := peer.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, d := range dashboardDaemons(t) {
 		t.Run(name, func(t *testing.T) {
 			exporter := startExporter(t, d, d.Host(peer.Unix))
-			server := startPrometheus(t, d, map[string]string{"pmcd": exporter})
+			server := startPrometheus(t, d, map[string]string{"pcp": exporter}, filepath.Join(root, "docs/dashboards/alerts.yml"))
 			host, err := os.Hostname()
 			if err != nil {
 				t.Fatal(err)
@@ -75,6 +143,15 @@ func TestDashboardPrometheus(t *testing.T) {
 				for _, query := range queries {
 					if n := server.query(t, "count("+variables.Replace(query)+" >= 0) or vector(0)"); n == 0 {
 						t.Errorf("%s: no data for %s", panel, query)
+					}
+				}
+			}
+			others := server.conditions(t)
+			maps.Copy(others, documented(t))
+			for of, queries := range others {
+				for _, query := range queries {
+					if n := server.query(t, "count("+query+") or vector(0)"); n == 0 {
+						t.Errorf("%s: no data for %s", of, query)
 					}
 				}
 			}

@@ -347,14 +347,17 @@ func TestPrometheusServer(t *testing.T) {
 // A promServer is a Prometheus server.
 type promServer struct{ url string }
 
-// startPrometheus starts a Prometheus server that scrapes URLs, by the names of jobs, and waits
-// until it has done so twice.
-func startPrometheus(t *testing.T, d *peer.Daemon, jobs map[string]string) promServer {
+// startPrometheus starts a Prometheus server that scrapes URLs, by the names of jobs, and has the
+// rules of files. It waits until it has scraped twice.
+func startPrometheus(t *testing.T, d *peer.Daemon, jobs map[string]string, rules ...string) promServer {
 	t.Helper()
 	dir := t.TempDir()
 	conf := "global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n"
 	for name, target := range jobs {
 		conf += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", name, strings.TrimPrefix(target, "http://"))
+	}
+	if len(rules) > 0 {
+		conf += "rule_files: ['" + strings.Join(rules, "', '") + "']\n"
 	}
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
