@@ -31,6 +31,8 @@
 #   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
 #                 on a quiet machine
 #   make picture  the picture of README.md: what "pmcdctl watch" shows
+#   make picture-prometheus   the picture of docs/prometheus.md: a page of Prometheus. It
+#                 needs prometheus and chromium, of Debian
 #   make bench-parts  Go benchmarks of the packages
 #   make release  archives, packages, list of modules and checksums in RELEASE, from a
 #                 clean checkout, or with VERSION from any; ARCHS=amd64 for one processor
@@ -120,7 +122,7 @@ OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/p
 STAGED    = [ -n "$(DESTDIR)" ] || [ ! -w /run/systemd/system ]
 NOSWAP    = { echo "make: to leave PCP's pmcd as it is: make $@ SWAP=" >&2; exit 1; }
 
-.PHONY: all build plugins pmdas run install uninstall release dist releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release dist releasetest qemutest test ci ci-rest check peertest systemtest pmdatest fuzz fuzz-daemon flakes long soak bench bench-docs picture picture-prometheus bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -271,6 +273,9 @@ bench-docs:
 
 picture: build
 	PORT=$(PORT) etc/picture.sh >bin/watch.svg && mv bin/watch.svg docs/watch.svg
+
+picture-prometheus: build
+	PORT=$(PORT) etc/picture-prometheus.sh bin/prometheus.png && mv bin/prometheus.png docs/prometheus.png
 
 bench-parts:
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s ./...
