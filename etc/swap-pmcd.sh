@@ -130,7 +130,15 @@ kind() {
 	fi
 }
 
-divert() { dpkg-divert ${root:+"--root=$root"} --quiet --local --rename --divert "$kept" "$@" "$target"; }
+# divert has dpkg-divert keep the files where they are: it would leave a time without a pmcd.
+divert() { dpkg-divert ${root:+"--root=$root"} --quiet --local --no-rename --divert "$kept" "$@" "$target"; }
+
+# replace moves the file $1 to $2. Even after a power failure, $2 is the old file or the new one.
+replace() {
+	sync "$1" "${1%/*}"
+	mv -f "$1" "$2"
+	sync "${2%/*}"
+}
 
 # packaged: is the file, or its diversion, known to dpkg?
 packaged() {
@@ -143,6 +151,9 @@ diverted() { [ "$(dpkg-divert ${root:+"--root=$root"} --truename "$target")" != 
 owned_by() {
 	! command -v dpkg-divert >/dev/null || dpkg-divert ${root:+"--root=$root"} --listpackage "$target" | grep -vx LOCAL || :
 }
+
+# differ: are there two pmcds of PCP's?
+differ() { [ "$was$other" = theirstheirs ] && ! cmp -s "$root$target" "$root$kept"; }
 
 # relabel gives the file the label that its place has (SELinux).
 relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
@@ -201,7 +212,7 @@ mount_in() {
 	fi
 	mkdir -p "${lasting%/*}"
 	mounted "$new" >"$lasting.new"
-	mv -f "$lasting.new" "$lasting"
+	replace "$lasting.new" "$lasting"
 	systemctl daemon-reload
 	say "$dir is read-only: $unit mounts this pmcd in the place of $target: restart it. What starts PCP's script without the unit starts PCP's pmcd"
 }
@@ -217,6 +228,7 @@ swap_in() {
 	elif [ "$was" = none ] && [ "$other" = none ]; then
 		die "$root$target is missing"
 	elif [ "$was" = ours ] && cmp -s "$new" "$root$target"; then
+		relabel
 		say "$root$target is this pmcd already"
 		return
 	fi
@@ -224,23 +236,26 @@ swap_in() {
 		mount_in
 		return
 	fi
-	# All that can fail comes first: there is always a pmcd to start.
-	trap 'rm -f "$root$target.new" "$root$kept.new"' EXIT
+	# After each step there is a pmcd at $target. All that can fail comes before it is replaced.
+	trap 'rm -f "$root$target.new"' EXIT
+	trap 'exit 1' HUP INT TERM
 	cp "$new" "$root$target.new"
 	chmod 755 "$root$target.new"
+	divert=
 	if packaged; then
 		if ! diverted; then
 			[ "$was" = theirs ] || die "dpkg knows $target, but not that it is this pmcd: reinstall the package of PCP"
-			[ "$other" = none ] || die "$root$kept is in the way"
-			divert --add
-		elif [ "$was" = theirs ]; then
+			divert=yes
+		elif differ; then
 			die "$target is diverted, but PCP's pmcd is there: remove one of the two"
 		fi
-	elif [ "$was" = theirs ]; then # newer than what was kept, if an upgrade brought it
-		cp -p "$root$target" "$root$kept.new"
-		mv -f "$root$kept.new" "$root$kept"
 	fi
-	mv -f "$root$target.new" "$root$target"
+	# The one that an upgrade has brought is newer than what was kept.
+	[ "$was" != theirs ] || ln -f "$root$target" "$root$kept"
+	if [ -n "$divert" ]; then
+		divert --add || { rm -f "$root$kept"; die "$target cannot be diverted"; }
+	fi
+	replace "$root$target.new" "$root$target"
 	relabel
 	say "$root$target is now this pmcd, PCP's is $root$kept: restart pmcd"
 }
@@ -257,20 +272,28 @@ swap_out() {
 	elif [ "$other" = ours ] || [ "$other" = else ]; then
 		die "$root$kept is not PCP's pmcd"
 	fi
+	rm -f "$root$target.new" # of an "in" that was killed
 	if packaged && diverted; then
-		[ "$was" != theirs ] || die "$target is diverted, but PCP's pmcd is there: remove one of the two"
-		rm -f "$root$target" # PCP's may have been removed meanwhile, and there is none
-		divert --remove
+		! differ || die "$target is diverted, but PCP's pmcd is there: remove one of the two"
+		if [ "$was" = theirs ]; then # an "in" or "out" that was killed
+			rm -f "$root$kept"
+		elif [ "$other" = theirs ]; then
+			replace "$root$kept" "$root$target"
+		else # PCP's was removed meanwhile
+			rm -f "$root$target"
+		fi
+		divert --remove || die "the diversion of $target cannot be removed: do \"swap-pmcd out\" again"
 	elif [ -n "$gone" ]; then # what a removal of PCP has left
 		rm -f "$root$kept"
 		[ "$was" != theirs ] || return 0
 		rm -f "$root$target"
 	elif [ "$was" = theirs ]; then
 		rm -f "$root$kept" # an upgrade has been here
+		relabel
 		say "$root$target is PCP's pmcd already"
 		return
 	elif [ "$other" = theirs ]; then
-		mv -f "$root$kept" "$root$target"
+		replace "$root$kept" "$root$target"
 	else
 		die "PCP's pmcd is nowhere: reinstall the package of PCP"
 	fi

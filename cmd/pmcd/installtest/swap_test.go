@@ -35,8 +35,13 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
+	return hostAt(t, t.TempDir())
+}
+
+func hostAt(t *testing.T, root string) *host {
+	t.Helper()
 	used(t, "etc/swap-pmcd.sh")
-	h := &host{t: t, root: t.TempDir()}
+	h := &host{t: t, root: root}
 	h.target = filepath.Join(h.root, "usr/lib/pcp/bin/pmcd")
 	h.kept = h.target + ".pcp"
 	h.new = filepath.Join(t.TempDir(), "pmcd")
@@ -51,11 +56,17 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
+// command returns the command that runs the script.
+func (h *host) command(verb string) *exec.Cmd {
+	cmd := exec.Command("sh", repo+"/etc/swap-pmcd.sh", "-b", h.new, "-r", h.root, verb)
+	cmd.Env = append(os.Environ(), "PCP_CONF=/etc/pcp.conf", "PATH="+filepath.Dir(h.labels)+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	return cmd
+}
+
 // swap runs the script, which must end with the given status.
 func (h *host) swap(verb string, status int) string {
 	h.t.Helper()
-	cmd := exec.Command("sh", repo+"/etc/swap-pmcd.sh", "-b", h.new, "-r", h.root, verb)
-	cmd.Env = append(os.Environ(), "PCP_CONF=/etc/pcp.conf", "PATH="+filepath.Dir(h.labels)+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd := h.command(verb)
 	out, _ := cmd.CombinedOutput()
 	if got := cmd.ProcessState.ExitCode(); got != status {
 		h.t.Errorf("%s: exit status %d, want %d\n%s", verb, got, status, out)
@@ -98,7 +109,7 @@ func TestSwapCopy(t *testing.T) {
 		h.has("update after out", theirs, "")
 		h.swap("status", 1)
 	}
-	if got, want := strings.Fields(read(t, h.labels)), slices.Repeat([]string{h.target}, 4); !slices.Equal(got, want) {
+	if got, want := strings.Fields(read(t, h.labels)), slices.Repeat([]string{h.target}, 8); !slices.Equal(got, want) {
 		t.Errorf("labels of %v, want %v", got, want)
 	}
 
@@ -197,38 +208,51 @@ func TestSwapRefuses(t *testing.T) {
 	h.swap("sideways", 1)
 }
 
+// dpkg gives the host a database of packages.
+func (h *host) dpkg() {
+	h.t.Helper()
+	for _, name := range []string{"dpkg", "dpkg-deb", "dpkg-divert"} {
+		testutil.NeedProgram(h.t, name)
+	}
+	testutil.NeedRoot(h.t) // as dpkg does
+	write(h.t, filepath.Join(h.root, "var/lib/dpkg/status"), "")
+	for _, dir := range []string{"info", "updates", "triggers"} {
+		if err := os.MkdirAll(filepath.Join(h.root, "var/lib/dpkg", dir), 0o755); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// run runs a command that must not fail, and returns what it printed.
+func (h *host) run(name string, args ...string) string {
+	h.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// install installs or upgrades a package pcp whose only file is pmcd.
+func (h *host) install(version, pmcd string) {
+	h.t.Helper()
+	pkg := h.t.TempDir()
+	write(h.t, filepath.Join(pkg, "DEBIAN/control"), "Package: pcp\nVersion: "+version+"\nArchitecture: all\nMaintainer: none <none@example.org>\nDescription: none\n")
+	write(h.t, filepath.Join(pkg, "usr/lib/pcp/bin/pmcd"), pmcd)
+	deb := filepath.Join(h.t.TempDir(), "pcp.deb")
+	h.run("dpkg-deb", "--root-owner-group", "-b", pkg, deb)
+	h.run("dpkg", "--root="+h.root, "--log=/dev/null", "-i", deb)
+}
+
+func (h *host) diversions() string { return h.run("dpkg-divert", "--root="+h.root, "--list") }
+
 // With dpkg, upgrades of PCP go past our pmcd.
 func TestSwapDivert(t *testing.T) {
-	for _, name := range []string{"dpkg", "dpkg-deb", "dpkg-divert"} {
-		testutil.NeedProgram(t, name)
-	}
-	testutil.NeedRoot(t) // as dpkg does
 	h := newHost(t)
-	write(t, filepath.Join(h.root, "var/lib/dpkg/status"), "")
-	for _, dir := range []string{"info", "updates", "triggers"} {
-		os.MkdirAll(filepath.Join(h.root, "var/lib/dpkg", dir), 0o755)
-	}
-	run := func(name string, args ...string) string {
-		t.Helper()
-		cmd := exec.Command(name, args...)
-		cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-		}
-		return string(out)
-	}
-	install := func(version, pmcd string) {
-		t.Helper()
-		pkg := t.TempDir()
-		write(t, filepath.Join(pkg, "DEBIAN/control"), "Package: pcp\nVersion: "+version+"\nArchitecture: all\nMaintainer: none <none@example.org>\nDescription: none\n")
-		write(t, filepath.Join(pkg, "usr/lib/pcp/bin/pmcd"), pmcd)
-		deb := filepath.Join(t.TempDir(), "pcp.deb")
-		run("dpkg-deb", "--root-owner-group", "-b", pkg, deb)
-		run("dpkg", "--root="+h.root, "--log=/dev/null", "-i", deb)
-	}
-	diversions := func() string { return run("dpkg-divert", "--root="+h.root, "--list") }
-
+	h.dpkg()
+	install, diversions := h.install, h.diversions
 	install("1", theirs)
 	for range 2 {
 		h.swap("in", 0)
@@ -255,7 +279,7 @@ func TestSwapDivert(t *testing.T) {
 	install("1", theirs)
 	h.has("after the next one", theirs, "")
 
-	// Interrupted between the two steps.
+	// As an older version of the script left it, if it was killed.
 	h.swap("in", 0)
 	os.Remove(h.target)
 	h.swap("in", 0)
@@ -278,7 +302,7 @@ func TestSwapDivert(t *testing.T) {
 
 	// PCP is removed while ours is in its place.
 	write(t, h.target, ours)
-	run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
+	h.run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
 	h.has("PCP removed", ours, "")
 	h.swap("out", 0)
 	h.has("out after that", "", "")
@@ -289,7 +313,7 @@ func TestSwapDivert(t *testing.T) {
 	// Then an admin removed its directory, too. dpkg-divert speaks German here.
 	install("1", theirs)
 	h.swap("in", 0)
-	run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
+	h.run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
 	os.Remove(h.target)
 	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
 	t.Setenv("LC_ALL", "C.UTF-8")
