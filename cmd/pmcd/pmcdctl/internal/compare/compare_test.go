@@ -22,14 +22,14 @@ func base() *Snapshot {
 	numbers := func(inst string, values ...float64) Series {
 		s := Series{Instance: inst}
 		for _, v := range values {
-			new(taker).addTo(&s, pmapi.ValueOf(v))
+			new(taker).addTo(&s, pmapi.ValueOf(v), false)
 		}
 		return s
 	}
 	text := func(v string) Series {
 		var s Series
 		for range 3 {
-			new(taker).addTo(&s, pmapi.ValueOf(v))
+			new(taker).addTo(&s, pmapi.ValueOf(v), false)
 		}
 		return s
 	}
@@ -163,6 +163,63 @@ func TestNoFalseAlarm(t *testing.T) {
 			r := Compare(a, b, Rules{Tolerance: 0.1})
 			if len(r.Differences) > 0 || len(r.Known) > 0 != strings.HasPrefix(name, "known") {
 				t.Errorf("%+v, known %+v", r.Differences, r.Known)
+			}
+		})
+	}
+}
+
+// A counter of 32 bits that wraps around is no difference, and one that was reset is one.
+func TestWraps(t *testing.T) {
+	type counter [3]int64 // one sample a second
+	before := counter{4294967000, 4294967100, 4294967200}
+	for _, tt := range []struct {
+		name  string
+		later bool
+		typ   string
+		a, b  counter
+		want  string
+	}{
+		{"both wrap", false, "u32", counter{4294967100, 4294967200, 4}, counter{4294967150, 4294967250, 54}, ""},
+		{"A wraps after the last sample of B", false, "u32", counter{4294967110, 4294967200, 4}, counter{4294967100, 4294967190, 4294967280}, ""},
+		{"B wraps", true, "u32", before, counter{4294967200, 4, 104}, ""},
+		{"it has wrapped between the two", true, "u32", before, counter{1000, 1100, 1200}, ""},
+		{"a busy one may have wrapped", true, "u32", counter{1e9, 1001e6, 1002e6}, counter{5, 1000005, 2000005}, ""},
+		{"it is negative then", true, "32", counter{2147483447, 2147483547, 2147483647}, counter{-2147483600, -2147483500, -2147483400}, ""},
+		{"it would be a wrong scale", true, "u32", before, counter{4294967, 4295067, 4295167}, isReset},
+		{"B begins anew", true, "u32", counter{4e9, 4e9 + 100, 4e9 + 200}, counter{4e9 + 300, 5, 105}, isReset},
+		{"B begins anew beside A", false, "u32", counter{4e9, 4e9 + 100, 4e9 + 200}, counter{4e9 + 50, 5, 105}, isReset},
+		{"it has begun anew between the two", true, "u32", counter{4e9, 4e9 + 100, 4e9 + 200}, counter{5, 105, 205}, isReset},
+		{"a small one has begun anew", true, "u32", counter{1000, 1100, 1200}, counter{5, 105, 205}, isReset},
+		{"64 bits do not wrap", true, "u64", before, counter{1000, 1100, 1200}, isReset},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var both [2]*Snapshot
+			for i, values := range []counter{tt.a, tt.b} {
+				s := Series{}
+				for _, v := range values {
+					value := pmapi.ValueOf(uint32(v))
+					switch tt.typ {
+					case "32":
+						value = pmapi.ValueOf(int32(v))
+					case "u64":
+						value = pmapi.ValueOf(uint64(v))
+					}
+					new(taker).addTo(&s, value, true)
+				}
+				begin := start
+				if i == 1 && tt.later {
+					begin = begin.Add(time.Hour)
+				}
+				both[i] = &Snapshot{Begin: begin, End: begin.Add(2 * time.Second), Samples: 3, Metrics: []Metric{
+					{Name: "intr", PMID: "60.0.5", Type: tt.typ, Semantics: "counter", Values: []Series{s}}}}
+			}
+			r := Compare(both[0], both[1], Rules{Tolerance: 0.1})
+			got := ""
+			for _, d := range r.Differences {
+				got += d.What
+			}
+			if got != tt.want {
+				t.Errorf("%+v, want %q", r.Differences, tt.want)
 			}
 		})
 	}

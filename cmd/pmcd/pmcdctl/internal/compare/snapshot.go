@@ -68,6 +68,7 @@ type Range struct {
 	Max   float64 `json:"max"`
 	Step  float64 `json:"step"`            // the largest change between two samples
 	Drops int     `json:"drops,omitempty"` // how often it was less than half of what it was before
+	Wraps int     `json:"wraps,omitempty"` // how often a counter of 32 bits began anew after its largest number
 }
 
 // An InDom is an instance domain.

@@ -363,7 +363,7 @@ func (t *taker) add(ctx context.Context, m *Metric, d *pdu.Desc, set *pdu.ValueS
 			s = &Series{Instance: inst}
 			t.series[m][inst] = s
 		}
-		t.addTo(s, is)
+		t.addTo(s, is, d.Sem == pdu.SemCounter)
 	}
 	return nil
 }
@@ -371,7 +371,9 @@ func (t *taker) add(ctx context.Context, m *Metric, d *pdu.Desc, set *pdu.ValueS
 // maxText is how much of a text is kept.
 const maxText = 1 << 10
 
-func (t *taker) addTo(s *Series, v pmapi.Value) {
+// addTo adds a value to a series. A counter of 32 bits that has lost more than half of its range
+// is taken to have wrapped around, as in pmapi.Rate: Compare finds a rate that it cannot have.
+func (t *taker) addTo(s *Series, v pmapi.Value, counter bool) {
 	f, err := v.Float64()
 	text, textErr := v.Text()
 	if textErr != nil {
@@ -391,11 +393,14 @@ func (t *taker) addTo(s *Series, v pmapi.Value) {
 	case s.Samples == 1:
 		s.Range = &Range{First: f, Last: f, Min: f, Max: f}
 	case s.Range != nil:
-		r := s.Range
-		r.Step = max(r.Step, math.Abs(f-r.Last))
-		if f < r.Last/2 {
+		r, step := s.Range, f-s.Range.Last
+		if counter && (v.Type() == pdu.Metric32 || v.Type() == pdu.MetricU32) && step < -wrap/2 {
+			r.Wraps++
+			step += wrap
+		} else if f < min(r.Last, r.Last/2) {
 			r.Drops++
 		}
+		r.Step = max(r.Step, math.Abs(step))
 		r.Last, r.Min, r.Max = f, min(r.Min, f), max(r.Max, f)
 	}
 }

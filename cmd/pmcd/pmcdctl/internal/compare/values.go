@@ -58,12 +58,23 @@ func (c *comparer) texts(s, t *Series, moving, discrete bool, add func(what, a, 
 // begin anew when the agent does.
 var ofKernel = []string{"3.", "11.", "60.", "95.", "122."}
 
+const (
+	wrap   = 1 << 32 // how many numbers a counter of 32 bits has
+	busier = 10      // how many times as fast a counter may be at another time
+)
+
 func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string), skip func(string)) {
 	a, b := s.Range, t.Range
 	kernel := slices.ContainsFunc(ofKernel, func(domain string) bool { return strings.HasPrefix(m.PMID, domain) })
 	const enough = 100 // below that a few events make half of it
+	// A counter of 32 bits that is less than before has wrapped around, unless it would have counted
+	// much faster than in a snapshot.
+	ra, rb := rate(a, c.a.seconds()), rate(b, c.b.seconds())
+	tooFast := func(n, seconds, rate float64) bool { return n > busier*rate*seconds+enough }
+	wraps := (m.Type == "32" || m.Type == "u32") && b.First < a.Last &&
+		!tooFast(b.First-a.Last+wrap, c.b.Begin.Sub(c.a.End).Seconds(), max(ra, rb))
 	switch {
-	case b.Drops > a.Drops:
+	case b.Drops > a.Drops, b.Wraps > a.Wraps && tooFast(b.change(), c.b.seconds(), ra):
 		add(isReset, span(s), span(t))
 	case !kernel:
 		skip(ownAgent)
@@ -72,15 +83,14 @@ func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string)
 			add(isValue, span(s), span(t))
 			return
 		}
-		ra, rb := rate(a, c.a.seconds()), rate(b, c.b.seconds())
 		slack := (a.Step + b.Step) / max(c.b.seconds(), 1e-9)
 		if min(s.Samples, t.Samples) >= 3 && math.Abs(ra-rb) > c.Tolerance*max(ra, rb)+slack {
 			add(isRate, fmt.Sprintf("%.4g/s", ra), fmt.Sprintf("%.4g/s", rb))
 		}
-	case b.Max < a.Last/2 && a.Last >= enough:
+	case b.Max < a.Last/2 && a.Last >= enough && !wraps:
 		add(isReset, span(s), span(t))
 	default:
-		if scale := wrongScale(a.Last, b.First); scale != "" {
+		if scale := wrongScale(a.Last, b.First); scale != "" && !wraps {
 			add(isValue, s.Last, t.First+" ("+scale+")")
 			return
 		}
@@ -88,7 +98,10 @@ func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string)
 	}
 }
 
-func rate(r *Range, seconds float64) float64 { return (r.Last - r.First) / max(seconds, 1e-9) }
+// change is what a counter has counted.
+func (r *Range) change() float64 { return r.Last - r.First + wrap*float64(r.Wraps) }
+
+func rate(r *Range, seconds float64) float64 { return r.change() / max(seconds, 1e-9) }
 
 // near reports whether two ranges have a number in common, or nearly so. What one of them
 // changed by between two samples can lie between the two.
