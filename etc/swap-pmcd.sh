@@ -524,6 +524,11 @@ rehearse() {
 		systemctl --quiet is-active $name.service || die "check --compare: the rehearsal has ended: journalctl -u $name"
 		sleep 0.2
 	done
+	# Agents may need a moment. One that has failed then is a difference.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		! ctl get -h unix:$own/pmcd.socket pmcd.agent.status | awk '$NF != 0 {exit 1}' || break
+		sleep 1
+	done
 	every=10
 	[ "$seconds" -ge 50 ] || every=1
 	# shellcheck disable=SC2086 # a list

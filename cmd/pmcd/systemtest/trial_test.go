@@ -172,6 +172,11 @@ func TestSwapCheck(t *testing.T) {
 	if text, code := h.Try("pgrep -l rehearsal || ls -d /run/pmcd-rehearsal"); code == 0 {
 		t.Errorf("left: %s", text)
 	}
+	// A built-in agent that fails, of which PCP's has values.
+	h.run(`sed 's|"dso", $1 "_init", "builtin"|"dso", $1 "_init", ($1 == "linux" ? "/etc/passwd" : "builtin")|' /usr/local/sbin/swap-pmcd >/usr/local/sbin/fails && chmod 755 /usr/local/sbin/fails && ! cmp -s /usr/local/sbin/swap-pmcd /usr/local/sbin/fails`)
+	if text, code := h.Try("fails check --compare 2s 2>&1"); code != 1 || !strings.Contains(text, "kernel.all.load ") || !strings.Contains(text, "problem: this pmcd differs") {
+		t.Errorf("exit status %d\n%s", code, text)
+	}
 	h.run("cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf")
 	if text, code := h.Try("swap-pmcd check"); code != 1 || !strings.Contains(text, "problem: this pmcd does not start") {
 		t.Errorf("exit status %d\n%s", code, text)

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -225,14 +226,35 @@ func TestWraps(t *testing.T) {
 	}
 }
 
-// With SameAgents the agents that only A has do not count.
+// With SameAgents the agents that only A has do not count, but one of B that has failed does.
 func TestSameAgents(t *testing.T) {
-	a, b := base(), base()
-	b.Metrics = slices.DeleteFunc(b.Metrics, func(m Metric) bool { return m.Name == "own.calls" })
-	for same, want := range map[bool]int{false: 1, true: 0} {
-		if r := Compare(a, b, Rules{0.1, same}); len(r.Differences) != want {
-			t.Errorf("%t: %+v", same, r.Differences)
-		}
+	for _, tt := range []struct {
+		name      string
+		same      bool
+		change    func(a, b *Snapshot)
+		different int
+	}{
+		{"B does not have it", false, func(_, b *Snapshot) { b.Metrics = slices.Delete(b.Metrics, 4, 5) }, 1},
+		{"B does not have it", true, func(_, b *Snapshot) { b.Metrics = slices.Delete(b.Metrics, 4, 5) }, 0},
+		{"B names it, but does not have it", true, func(_, b *Snapshot) { *b.metric("own.calls") = Metric{Name: "own.calls", Error: "no agent"} }, 0},
+		{"it has failed", true, func(_, b *Snapshot) {
+			*b.metric("own.calls") = Metric{Name: "own.calls", Error: "no agent"}
+			b.InDoms = append(b.InDoms, InDom{ID: agentsInDom, Instances: []Instance{{60, "linux"}, {250, "own"}}})
+		}, 1},
+		{"it has failed in both", true, func(a, b *Snapshot) {
+			for _, s := range []*Snapshot{a, b} {
+				*s.metric("own.calls") = Metric{Name: "own.calls", Error: "no agent"}
+				s.InDoms = append(s.InDoms, InDom{ID: agentsInDom, Instances: []Instance{{60, "linux"}, {250, "own"}}})
+			}
+		}, 0},
+	} {
+		t.Run(fmt.Sprintf("%s %t", tt.name, tt.same), func(t *testing.T) {
+			a, b := base(), base()
+			tt.change(a, b)
+			if r := Compare(a, b, Rules{0.1, tt.same}); len(r.Differences) != tt.different {
+				t.Errorf("%+v", r.Differences)
+			}
+		})
 	}
 }
 

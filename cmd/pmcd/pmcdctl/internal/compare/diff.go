@@ -85,7 +85,7 @@ type comparer struct {
 	r        *Report
 	indoms   [2]map[string]*InDom
 	labelled [2]map[string]bool
-	agents   map[string]bool // domains that B has
+	agents   map[string]bool // domains of B's agents, also of one that has failed
 }
 
 // Rules say what a comparison lets pass.
@@ -107,6 +107,11 @@ func Compare(a, b *Snapshot, rules Rules) *Report {
 		c.indoms[i] = make(map[string]*InDom)
 		for j := range s.InDoms {
 			c.indoms[i][s.InDoms[j].ID] = &s.InDoms[j]
+		}
+	}
+	if d := c.indoms[1][agentsInDom]; d != nil {
+		for _, inst := range d.Instances {
+			c.agents[strconv.Itoa(int(inst.ID))] = true
 		}
 	}
 	c.metrics()
@@ -288,8 +293,11 @@ func (c *comparer) has(which int, indom, inst string) bool {
 // clients, which are others at another time.
 func processes(indom string) bool { return strings.HasPrefix(indom, "3.") || indom == clients }
 
-// clients is the instance domain of the clients of pmcd.
-const clients = "2.6"
+// Instance domains of pmcd: of its clients, and of its agents by their domains.
+const (
+	clients     = "2.6"
+	agentsInDom = "2.3"
+)
 
 // compareInDoms compares the instances of domains.
 func (c *comparer) compareInDoms() {
