@@ -196,6 +196,9 @@ running() {
 	fi
 }
 
+# bound prints the units that systemd stops and restarts with pmcd.service.
+bound() { systemctl show --value -p BoundBy -p ConsistsOf -p RequiredBy $unit | tr ' ' '\n' | sed '/^$/d' | sort -u; }
+
 # on_trial: does a trial run, or end just now?
 on_trial() {
 	[ -z "$root" ] && [ -d /run/systemd/system ] || return 1
@@ -330,6 +333,7 @@ start_trial() {
 	# shellcheck disable=SC2086 # a list
 	ctl snapshot -s 10 --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
 	pgrep -x pmlogger >$state/loggers || :
+	for u in $(bound); do ! systemctl --quiet is-active "$u" || echo "$u"; done >$state/bound
 	source=$new
 	if unlike; then
 		source=$state/pmcd
@@ -352,6 +356,7 @@ start_trial() {
 		systemctl daemon-reload
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
+		xargs -r systemctl --no-block start <$state/bound
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
 	END
 	# shellcheck disable=SC2046 # a list
@@ -383,6 +388,7 @@ watch_trial() {
 	cp $state/dropin $dropin
 	systemctl daemon-reload
 	systemctl start $unit || end "$unit has not started: journalctl -u $unit"
+	xargs -r systemctl --no-block start <$state/bound || : # they were stopped with it
 	[ "$(running)" = ours ] || end "$unit runs PCP's pmcd nevertheless: name spaces of mounts may be forbidden"
 	was=$(main_pid)
 	: >$state/begun
@@ -471,6 +477,9 @@ check() {
 		say "agents that are processes now, with their users. With this pmcd they have the same, but for what a warning names:"
 		# pmdaroot starts agents, too.
 		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid,$(pgrep -d, -P "$pid")" | sed 's/^/    /'
+	fi
+	if [ -d /run/systemd/system ] && units=$(bound) && [ -n "$units" ]; then
+		say "systemd stops and restarts with $unit, also at both ends of a trial: $(echo "$units" | paste -sd " ")"
 	fi
 	if [ ! -w "$dir" ]; then
 		say "$dir is read-only: \"in\" mounts this pmcd in its place"

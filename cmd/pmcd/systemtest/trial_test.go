@@ -14,7 +14,9 @@ const soon = `sed -i 's/^look=5 ready=60 every=30 log=150$/look=1 ready=2 every=
 func beside(t *testing.T) *host {
 	h := boot(t, here.with)
 	h.install("SWAP=")
-	h.run(soon + `systemctl start pmcd.service
+	h.Write(t, "/etc/systemd/system/bound.service", "[Unit]\nBindsTo=pmcd.service\nAfter=pmcd.service\n[Service]\nExecStart=/bin/sleep infinity\n")
+	h.run(soon + `systemctl daemon-reload
+systemctl start pmcd.service bound.service
 cp /usr/lib/pcp/bin/pmcd /root/pcps
 echo 'log mandatory on 1 sec { kernel.all.load kernel.all.cpu.user pmcd.agent.status }' >/root/config
 systemd-run --quiet --unit=logger.service pmlogger -c /root/config -h local: -l /root/pmlogger.log /root/archive`)
@@ -38,6 +40,7 @@ func TestTrialKept(t *testing.T) {
 	logger := h.show("logger.service", "MainPID")
 	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
 	h.unitRuns(true)
+	h.until("systemctl is-active bound.service")
 	h.check("swap-pmcd status 2>&1 || :", "is PCP's pmcd", "a trial runs")
 	for _, do := range []string{"in", "in --trial 10m", "check --compare 5s"} {
 		if text, code := h.Try("swap-pmcd " + do); code != 1 || !strings.Contains(text, "a trial runs") {
@@ -89,7 +92,7 @@ func TestTrialEnds(t *testing.T) {
 				h.unitRuns(true)
 				h.run(tt.do)
 			}
-			h.until("[ $(systemctl is-active pmcd-swap-trial.service) = inactive ] && systemctl is-active pmcd.service && [ ! -e /run/systemd/system/pmcd.service.d/pmcd-swap-trial.conf ]")
+			h.until("[ $(systemctl is-active pmcd-swap-trial.service) = inactive ] && systemctl is-active pmcd.service && systemctl is-active bound.service && [ ! -e /run/systemd/system/pmcd.service.d/pmcd-swap-trial.conf ]")
 			h.unitRuns(false)
 			h.check("cat /run/pmcd-swap/report", tt.why)
 			h.run("journalctl --sync")
@@ -162,7 +165,7 @@ func TestSwapCheck(t *testing.T) {
 	h.fetch()
 	before := h.run("ls -lR /var/lib/pcp/config /var/log/pcp/pmcd /run/pcp")
 	pid := h.show("pmcd.service", "MainPID")
-	h.check("swap-pmcd check --compare 5s 2>&1", "pmdalinux", "no differences\n", "docs/compatibility.md: `pmcd.version` is 7.2.1", "nothing speaks against")
+	h.check("swap-pmcd check --compare 5s 2>&1", "pmdalinux", "at both ends of a trial: bound.service\n", "no differences\n", "docs/compatibility.md: `pmcd.version` is 7.2.1", "nothing speaks against")
 	if after := h.run("ls -lR /var/lib/pcp/config /var/log/pcp/pmcd /run/pcp"); after != before {
 		t.Errorf("files were\n%s\nand are\n%s", before, after)
 	}
