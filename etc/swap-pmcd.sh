@@ -318,6 +318,18 @@ ctl() {
 	die "pmcdctl is missing"
 }
 
+# loggers prints the processes of pmlogger that have a connection to process $1. Others do not
+# depend on it. The socket of one end is the peer of the other: an inode number, or an address.
+loggers() {
+	command -v ss >/dev/null || { say "no pmlogger is watched, because ss is missing (iproute2)" >&2; return 0; }
+	ss -Hnxtp | awk -v pmcd="pid=$1," '
+		/^u_/ {own = $6; other = $8}
+		/^tcp/ {own = $5; other = $6}
+		index($0, pmcd) {connected[other]}
+		match($0, /"pmlogger",pid=[0-9]+/) {process[own] = substr($0, RSTART + 15, RLENGTH - 15)}
+		END {for (own in process) if (own in connected) print process[own]}' | sort -u
+}
+
 # start_trial has the watcher, which systemd supervises, do all that follows. When it ends, for
 # whatever reason, systemd runs the script "back".
 start_trial() {
@@ -327,12 +339,13 @@ start_trial() {
 	[ "$(running)" = theirs ] || die "PCP's pmcd does not run, so there is nothing to compare with: systemctl start $unit"
 	as_unit -v >/dev/null 2>&1 || die "this pmcd would not start: $new -v says why"
 	# Processes come and go, and to look at all of them again and again costs more than the rest.
-	exclude="$exclude -x proc -x hotproc"
+	# Those of pmlogger and pmie may belong to another pmcd.
+	exclude="$exclude -x proc -x hotproc -x pmcd.pmlogger -x pmcd.pmie"
 	rm -rf $state
 	mkdir -m 700 $state
 	# shellcheck disable=SC2086 # a list
 	ctl snapshot -s 10 --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
-	pgrep -x pmlogger >$state/loggers || :
+	loggers "$(main_pid)" >$state/loggers
 	for u in $(bound); do ! systemctl --quiet is-active "$u" || echo "$u"; done >$state/bound
 	source=$new
 	if unlike; then

@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,12 +35,28 @@ func (h *host) unitRuns(ours bool) {
 	}
 }
 
-// A trial that is kept. The pmlogger goes on over all of it.
+// A trial that is kept. The pmlogger goes on over all of it; one of another pmcd is of no concern.
 func TestTrialKept(t *testing.T) {
 	h := beside(t)
 	logger := h.show("logger.service", "MainPID")
+	h.run(`ln -s /usr/local/libexec/pcp/pmcd /root/other
+systemd-run --quiet --unit=other.service /root/other -F --embedded -i 127.0.0.1 -p 44398 -s /run/other.socket -l -
+until pminfo -h localhost:44398 pmcd.pid; do sleep 0.2; done
+systemd-run --quiet --unit=other-logger.service pmlogger -c /root/config -h localhost:44398 -l /root/other.log /root/other-archive`)
+	h.until("[ -s /root/other-archive.0 ]")
+	// By TCP, too.
+	h.run("systemd-run --quiet --unit=tcp-logger.service pmlogger -c /root/config -h 127.0.0.1 -l /root/tcp.log /root/tcp-archive")
+	h.until("[ -s /root/tcp-archive.0 ]")
 	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
 	h.unitRuns(true)
+	watched := strings.Fields(h.run("cat /run/pmcd-swap/loggers"))
+	want := []string{logger, h.show("tcp-logger.service", "MainPID")}
+	slices.Sort(watched)
+	slices.Sort(want)
+	if !slices.Equal(watched, want) {
+		t.Errorf("the trial watches the pmloggers %q, want %q", watched, want)
+	}
+	h.run("systemctl stop other-logger.service other.service")
 	h.until("systemctl is-active bound.service")
 	h.check("swap-pmcd status 2>&1 || :", "is PCP's pmcd", "a trial runs")
 	for _, do := range []string{"in", "in --trial 10m", "check --compare 5s"} {
