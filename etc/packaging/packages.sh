@@ -25,10 +25,7 @@ export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
 maintainer=${MAINTAINER:-pmcd maintainers <gopcp@users.noreply.github.com>}
 home=https://github.com/gopcp/pmcd
 
-# A build between two releases is older than the next release.
-case $version in
-*+git.*) version="${version%%+git.*}~git$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S).${version##*+git.}" ;;
-esac
+version=$(etc/packaging/version.sh "$version")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -137,5 +137,5 @@ done
 	go run -buildvcs=false ./etc/packaging/sbom "$version" "$@" >"$out/pmcd-$version.cdx.json"
 	say "pmcd-$version.cdx.json"
 )
-(cd "$out" && sha256sum -- *"$version"* | grep -v ' SHA256SUMS' >SHA256SUMS)
+etc/packaging/sums.sh "$version" "$out"
 say "SHA256SUMS"

@@ -1,11 +1,23 @@
 #!/bin/sh
 # version.sh - print the version that "make release" gives to what it builds.
 #
-# That is the tag of this commit without its v, or else the next release with the
+# usage: etc/packaging/version.sh            that of this commit
+# usage: etc/packaging/version.sh VERSION    that of the packages of VERSION
+#
+# That of a commit is the tag of this commit without its v, or else the next release with the
 # commit, as pmcd --version has it. A tag must be the version of the sources and have a
 # section in CHANGELOG.md, and the checkout must be clean.
 set -eu
 cd "$(dirname "$0")/../.."
+
+# A build between two releases is older than the next release, and later ones are newer.
+if [ $# -eq 1 ]; then
+	case $1 in
+	*+git.*) echo "${1%%+git.*}~git$(date -u -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" +%Y%m%d%H%M%S).${1##*+git.}" ;;
+	*) echo "$1" ;;
+	esac
+	exit 0
+fi
 
 die() { printf 'version: %s\n' "$*" >&2; exit 1; }
 

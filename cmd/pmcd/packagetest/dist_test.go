@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
-// noGo is a go command that only makes the files that it is to make, of a program in C.
+// noGo is a go command that only makes the files that it is to build, of a program in C.
 const noGo = `#!/bin/sh
+[ "$1" = build ] || exit 0
 while [ "$1" != -o ]; do shift; done
 out=$2 && shift 2
 case $out in
@@ -22,6 +24,69 @@ case $out in
 *) mkdir -p "$(dirname "$out")" && cp /bin/true "$out" ;;
 esac
 `
+
+// programs makes a directory of scripts, for PATH.
+func programs(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// committed makes a checkout whose files are a commit.
+func committed(t *testing.T, dir string) {
+	t.Helper()
+	checkout(t, dir)
+	command(t, dir, "git", "init", "-q")
+	command(t, dir, "git", "add", ".")
+	command(t, dir, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qm", "test")
+}
+
+// A build between two releases has a version that is older than the next release, with the time of
+// the commit. The checksums have all that was built, and nothing else.
+func TestGitVersion(t *testing.T) {
+	testutil.NeedProgram(t, "git")
+	peer.NeedPackager(t)
+	dir := filepath.Join(t.TempDir(), "checkout")
+	committed(t, dir)
+	sysroots, out := t.TempDir(), filepath.Join(dir, "out")
+	if err := errors.Join(os.Mkdir(filepath.Join(sysroots, "amd64"), 0o755), os.Mkdir(out, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PMCD_SYSROOTS=" + sysroots, "COMPRESSION=gzip:1", "PATH=" + programs(t, map[string]string{
+		"go": noGo, "x86_64-linux-gnu-gcc": "", "readelf": "#!/bin/sh\necho GLIBC_2.17\n"}) + ":" + os.Getenv("PATH")}
+	const first, git, inPackages = "1.2.3", "1.2.3+git.0123456789ab", "1.2.3~git20010909014640.0123456789ab"
+	for _, version := range []string{git, first} { // what the first one has made is there
+		script(t, dir, env, "etc/packaging/dist.sh", version, out)
+		script(t, dir, env, "etc/packaging/release.sh", "-a", "amd64", version, out)
+		ofPackages := strings.Replace(version, git, inPackages, 1)
+		want := []string{"pmcd-" + ofPackages + ".tar.gz", "pmcd-" + version + ".cdx.json", "pmcd-" + version + "-linux-amd64.tar.gz",
+			"pmcd-" + version + "-linux-amd64-static.tar.gz"}
+		for _, p := range packageNames {
+			want = append(want, p+"_"+ofPackages+"_amd64.deb", p+"-"+ofPackages+"-1.x86_64.rpm")
+		}
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(command(t, out, "sha256sum", "-c", "SHA256SUMS")), "\n") {
+			got = append(got, strings.TrimSuffix(line, ": OK"))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: checksums of\n%s\nwant\n%s", version, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		top := "pmcd-" + ofPackages
+		text := command(t, out, "tar", "-xOzf", top+".tar.gz", top+"/debian/changelog", top+"/pmcd.spec")
+		for _, want := range []string{"pmcd (" + ofPackages + "-1) ", "  Sun, 09 Sep 2001 01:46:40 +0000\n", "\nVersion:        " + ofPackages + "\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the source archive does not have %q", version, want)
+			}
+		}
+	}
+}
 
 // The source archive has the same bytes twice. Without a network and without modules, its debian
 // directory and its spec file build the packages that "make release" builds.
@@ -31,10 +96,7 @@ func TestDist(t *testing.T) {
 		testutil.NeedProgram(t, program)
 	}
 	dir := filepath.Join(t.TempDir(), "checkout")
-	checkout(t, dir)
-	command(t, dir, "git", "init", "-q")
-	command(t, dir, "git", "add", ".")
-	command(t, dir, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qm", "test")
+	committed(t, dir)
 	var sums [2]map[string]string
 	for i := range sums {
 		out := filepath.Join(t.TempDir(), "out")
@@ -52,11 +114,7 @@ func TestDist(t *testing.T) {
 
 	path, cache := os.Getenv("PATH"), filepath.Join(t.TempDir(), "cache")
 	if os.Getenv("PMCD_LONG") == "" { // which takes ten minutes
-		bin := t.TempDir()
-		if err := os.WriteFile(filepath.Join(bin, "go"), []byte(noGo), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		path = bin + ":" + path
+		path = programs(t, map[string]string{"go": noGo}) + ":" + path
 	}
 	offline := func(args ...string) {
 		t.Helper()
