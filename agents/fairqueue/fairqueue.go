@@ -188,7 +188,9 @@ func (q *Queue[T]) Take(it *Item[T]) {
 		n.parent.inRow = 0
 	}
 	for n := it.node; n.parent != nil; n = n.parent {
-		n.parent.served, n.parent.turn = n, n.next
+		if n.parent.turn == n { // not if PeekGroup has returned it
+			n.parent.served, n.parent.turn = n, n.next
+		}
 	}
 	q.Remove(it)
 }

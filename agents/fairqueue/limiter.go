@@ -29,8 +29,8 @@ type Use struct {
 func NewLimiter(limit int64) *Limiter { return &Limiter{limit: limit} }
 
 // NewSharing returns a Limiter that lets a group begin, also above the limit, that uses less than
-// its share: the limit divided by the number of groups that use any, and one more. So no group
-// waits for the end of what others have begun.
+// its share: the limit divided by the number of groups that use any, and one more. So a group that
+// uses nothing does not wait for what others have begun.
 func NewSharing(limit int64) *Limiter {
 	return &Limiter{limit: limit, sharing: true, groups: make(map[Group]int64)}
 }
@@ -83,15 +83,18 @@ func (l *Limiter) use(u *Use, n int64) {
 // begin lets those begin that may: those of a group that has its share, and those for which there
 // is room. The caller holds mu.
 func (l *Limiter) begin(group Group) {
-	for next := l.waiting.PeekGroup(group); l.sharing && next != nil && l.inShare(next.Value); next = l.waiting.PeekGroup(group) {
+	begin := func(next *Item[*Use]) {
 		l.waiting.Take(next)
 		l.use(next.Value, 1)
 		close(next.Value.begun)
 	}
+	if l.sharing {
+		for next := l.waiting.PeekGroup(group); next != nil && l.inShare(next.Value); next = l.waiting.PeekGroup(group) {
+			begin(next)
+		}
+	}
 	for next := l.waiting.Peek(); next != nil && l.fits(next.Value); next = l.waiting.Peek() {
-		l.waiting.Take(next)
-		l.use(next.Value, 1)
-		close(next.Value.begun)
+		begin(next)
 	}
 }
 

@@ -165,6 +165,27 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// What begins because its group has its share takes no turn of another group.
+func TestSharingKeepsTurns(t *testing.T) {
+	l := fairqueue.NewSharing(4)
+	running := make([]*fairqueue.Use, 4)
+	for i := range running {
+		running[i] = start(l, 1, groupKey(uint64(1+i%2)))
+	}
+	a, d := start(l, 1, groupKey(1)), start(l, 1, groupKey(2))
+	for range 3 {
+		c := start(l, 1, groupKey(3))
+		if !c.HasBegun() {
+			t.Fatal("a group that uses nothing waits")
+		}
+		c.End()
+	}
+	running[0].End()
+	if !a.HasBegun() || d.HasBegun() {
+		t.Errorf("the first one has begun: %v, the second: %v", a.HasBegun(), d.HasBegun())
+	}
+}
+
 // With many groups at work, each gets what it asks for, and nothing is left.
 func TestSharingOfMany(t *testing.T) {
 	l := fairqueue.NewSharing(3)

@@ -6,9 +6,7 @@
 // same way for all agents, and does not decode the values.
 //
 // The Transports of an Agent in this process are here and not in a package of their
-// own because a [Call] has fields for them: its [Turn], and the memory of an Inline's
-// Reply. In another package they would have to be exported for all, or allocated for
-// each request.
+// own because a [Call] has a field for them, its [Turn], whose methods would have to be exported.
 package transport
 
 import (

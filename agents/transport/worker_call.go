@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"time"
 )
 
@@ -169,10 +168,11 @@ func (w *Worker) guard(f func()) {
 // returned. If abandon is set, it continues at once on another goroutine, and the Agent keeps
 // its own. The caller holds mu.
 func (w *Worker) finish(e *queuedCall, err error, abandon bool) {
-	w.running = slices.Delete(w.running, e.at, e.at+1)
-	for i, other := range w.running[e.at:] {
-		other.at = e.at + i
-	}
+	last := len(w.running) - 1
+	w.running[e.at] = w.running[last]
+	w.running[e.at].at = e.at
+	w.running[last] = nil
+	w.running = w.running[:last]
 	e.at, e.err = -1, err
 	if abandon {
 		e.cancel()

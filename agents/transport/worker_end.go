@@ -82,8 +82,8 @@ func (w *Worker) fail(err error) {
 const closeGrace = 100 * time.Millisecond
 
 // Close implements Transport. It cancels the context of a method that is running
-// and waits up to closeGrace for it. The Agent is closed when the method has
-// returned, if ever.
+// and waits up to closeGrace for it, and for the Agent's Close. The Agent is closed when the
+// method has returned, if ever. Close returns the error of that if it has waited long enough.
 func (w *Worker) Close() error {
 	w.fail(ErrClosed)
 	w.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }
@@ -197,6 +198,9 @@ func (c *linuxConn) Write(b []byte) (int, error) {
 		if !announced {
 			c.reply.end()
 		}
+	}
+	if gaveWay := c.interrupted(); err != nil && errors.As(gaveWay, new(*quota.Error)) {
+		err = gaveWay
 	}
 	if err != nil {
 		return 0, err

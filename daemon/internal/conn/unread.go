@@ -36,9 +36,6 @@ type slowStream interface {
 
 	// unsent returns how many bytes the system has that the peer has not taken.
 	unsent() int
-
-	// interrupted returns the error of Interrupt, or nil.
-	interrupted() error
 }
 
 // A slowReply is a reply that is written to a client that does not read it fast enough. It counts
@@ -84,9 +81,6 @@ func (r *slowReply) write(s slowStream, b []byte, limit *quota.Limit, client *qu
 		r.written += n
 		switch {
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-			if gaveWay := s.interrupted(); errors.As(gaveWay, new(*quota.Error)) {
-				return gaveWay
-			}
 			return err
 		case err == nil && len(b) == 0:
 			return s.SetWriteDeadline(time.Time{}) // a deadline that has passed would stop the next write

@@ -27,7 +27,6 @@ type slowPeer struct {
 	got      int
 	deadline time.Time
 	aborted  bool
-	err      error // why
 	user     uint64
 }
 
@@ -87,17 +86,11 @@ func (p *slowPeer) unsent() int {
 	return p.queued
 }
 
-func (p *slowPeer) interrupted() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
-}
-
 // giveWay is quota.Client.GiveWay.
-func (p *slowPeer) giveWay(err error) {
+func (p *slowPeer) giveWay(error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.aborted, p.err = true, err
+	p.aborted = true
 }
 
 // write writes a reply of size bytes to p, in pieces.
@@ -188,8 +181,8 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 	})
 }
 
-// A client whose reply gives way to another one's learns that, and so does one whose own reply is
-// too long. A reply in pieces, as with TLS, counts with all of its size.
+// A client whose reply gives way to another one's is disconnected, and one whose own reply is too
+// long gets the error. A reply in pieces, as with TLS, counts with all of its size.
 func TestUnreadGivesWay(t *testing.T) {
 	const mib = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +194,7 @@ func TestUnreadGivesWay(t *testing.T) {
 		go func() { gone <- stopped.write(u, 5*mib, 16<<10) }()
 		synctest.Wait()
 		go func() { read <- reads.write(u, 4*mib, 16<<10) }()
-		if err := <-gone; !errors.As(err, new(*quota.Error)) || time.Since(begin) > time.Second {
+		if err := <-gone; err != syscall.EPIPE || time.Since(begin) > time.Second {
 			t.Errorf("the larger of two, after %v: %v", time.Since(begin), err)
 		}
 		if err := large.write(u, 9*mib, 9*mib); !errors.As(err, new(*quota.Error)) {
@@ -212,6 +205,21 @@ func TestUnreadGivesWay(t *testing.T) {
 		}
 		if n := u.Status().Used; n != 0 {
 			t.Errorf("%d bytes are held", n)
+		}
+	})
+}
+
+// A client that gives way while a reply is written to it ends with that error.
+func TestGivesWayDuringWrite(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		h := newHarness(t, k, 100)
+		p := h.dial()
+		p.ask("x*")
+		testutil.Eventually(t, "the reply waits for its client", func() bool { return h.Stats().Unread.Used >= largeReply })
+		want := &quota.Error{Limit: new(quota.Limit)}
+		p.s.Client().GiveWay(want)
+		if <-p.s.ended; !errors.Is(p.s.err, want) {
+			t.Errorf("it has ended: %v", p.s.err)
 		}
 	})
 }

@@ -3,9 +3,9 @@
 //
 // A [Limit] is for all clients. Above it a client is not made to wait: one has to give way. It is
 // the same rule for all Limits. Of the groups (users and hosts) the one that holds the most gives
-// way, and of that group the member (process) that holds the most. If the client that asks for
-// more belongs to it, that one is refused. Otherwise the client of that member that holds the most
-// is disconnected. So no group can keep others out, and no process the others of its user.
+// way; of that group the member (process) that holds the most, and of that member the client that
+// holds the most. If it is the client that asks for more, the request is refused. Otherwise that
+// client is disconnected. So no group can keep others out, and no process the others of its user.
 package quota
 
 import (
@@ -139,16 +139,11 @@ func (l *Limit) Disconnected(c *Client) {
 	l.last, l.lastTime = c.Address, time.Now()
 }
 
-// most returns the Account that has to give way to asks, which may be asks itself: of equals it is
-// the member of asks. The caller holds mu.
+// most returns the Account that has to give way to asks, which may be asks itself, as of equals. The
+// caller holds mu.
 func (l *Limit) most(asks *Account) *Account {
-	own := asks.holder.parent
-	group := l.all.most(own.parent)
-	member := group.most(own)
-	if member == own {
-		return asks
-	}
-	return member.most(nil).account
+	member := asks.holder.parent
+	return l.all.most(member.parent).most(member).most(&asks.holder).account
 }
 
 // most returns the part that holds the most; of equals it is preferred.

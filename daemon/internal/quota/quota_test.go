@@ -41,7 +41,7 @@ func TestHold(t *testing.T) {
 			{"a1", 30, false, nil}, {"a2", 36, false, nil}, {"a3", 34, false, nil}, {"b1", 40, false, []string{"a2", "a3"}},
 		}},
 		{"a group does not become the largest at the cost of another", []step{
-			{"a1", 60, false, nil}, {"b1x", 40, false, nil}, {"b1y", 30, true, nil}, {"b1z", 10, false, []string{"a1"}},
+			{"a1", 60, false, nil}, {"b1x", 40, false, nil}, {"b1y", 45, true, nil}, {"b1z", 10, false, []string{"a1"}},
 		}},
 		{"a client does not become the largest at the cost of another", []step{{"a1", 60, false, nil}, {"b1", 70, true, nil}}},
 		{"nor does one that holds some", []step{{"a1", 60, false, nil}, {"b1", 30, false, nil}, {"b1", 35, true, nil}, {"b1", 10, false, nil}}},
@@ -52,7 +52,7 @@ func TestHold(t *testing.T) {
 		{"of a group it is the largest member, though another group is smaller", []step{
 			{"a1", 60, false, nil}, {"b1", 40, false, nil}, {"b2", 30, false, []string{"b1"}},
 		}},
-		{"clients of a member do not give way to each other", []step{{"a1x", 50, false, nil}, {"a1y", 40, false, nil}, {"a1z", 20, true, nil}}},
+		{"of a member it is the largest client", []step{{"a1x", 50, false, nil}, {"a1y", 40, false, nil}, {"a1z", 20, false, []string{"a1x"}}}},
 		{"what is dropped is free", []step{{"a1", 100, false, nil}, {"a1", -100, false, nil}, {"b1", 100, false, nil}}},
 		{"a client that gave way holds nothing", []step{
 			{"a1", 100, false, nil}, {"b1", 30, false, []string{"a1"}}, {"a1", -100, false, nil}, {"a1", 90, false, nil}, {"b2", 70, false, nil},
