@@ -30,7 +30,7 @@ type hotprocs struct {
 
 func newHotprocs(h *host) *hotprocs {
 	s := &hotprocs{host: h, indom: newProcessIndom(&h.tree), interval: 10 * time.Second, stopSampler: func() {}}
-	s.hot.Store(new(hotSet))
+	s.restartSampler()
 	s.source = &pmda.Source{Read: s.find}
 	return s
 }
@@ -85,10 +85,11 @@ func (s *hotprocs) setPredicate(text string) error {
 func (s *hotprocs) restartSampler() {
 	s.stopSampler()
 	s.stopSampler = func() {}
-	s.hot.Store(new(hotSet))
 	if s.predicate == nil {
+		s.hot.Store(&hotSet{totals: new(totals)})
 		return
 	}
+	s.hot.Store(new(hotSet))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	sampler, predicate, interval := newSampler(s.host), s.predicate, s.interval
@@ -194,13 +195,15 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	}}
 	total := func(f func(t totals) float64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.SetFloat(f(s.hot.Load().totals))
+			if t := s.hot.Load().totals; t != nil {
+				v.SetFloat(f(*t))
+			}
 			return nil
 		}
 	}
 	variable := func(i int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			if x := s.hot.Load().varsOf(v.Inst()); x != nil {
+			if x := s.hot.Load().varsOf(v.Inst()); x != nil && x.unknown>>i&1 == 0 {
 				v.SetFloat(x.nums[i])
 			}
 			return nil

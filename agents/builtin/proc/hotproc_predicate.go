@@ -35,8 +35,9 @@ const (
 
 // vars are the variables of a predicate, for one process.
 type vars struct {
-	nums  [len(numVars)]float64
-	texts [len(textVars)]string
+	nums    [len(numVars)]float64 // a rate that is not known is 0
+	unknown uint32                // a bit for each of nums: rates without counters of the scan before
+	texts   [len(textVars)]string
 }
 
 var (

@@ -32,7 +32,7 @@ type hotSet struct {
 	pids    []int32          // of hot processes, in ascending order
 	vars    []vars           // for each of pids, without texts
 	samples map[int32]sample // of all processes
-	totals  totals
+	totals  *totals          // nil before the second scan
 }
 
 // totals are the values of hotproc.total: CPU time divided by elapsed time, so 1 is
@@ -47,8 +47,8 @@ func newSampler(h *host) *sampler {
 	return s
 }
 
-// scan evaluates the predicate for all processes. Rates are 0 for a process that
-// the last scan did not see.
+// scan evaluates the predicate for all processes. For a process that the last scan did
+// not see, rates are not known: the predicate takes them for 0, and they have no value.
 func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
@@ -87,7 +87,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	}
 	idle, cpus := s.cpus()
 	if !first {
-		v.totals = totals{idle: max(idle-s.idle, 0) / dt, hot: hot, cold: cold}
+		v.totals = &totals{idle: max(idle-s.idle, 0) / dt, hot: hot, cold: cold}
 		v.totals.transient = max(cpus-hot-cold-v.totals.idle, 0)
 	}
 	v.samples = after
@@ -96,28 +96,30 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 }
 
 // measure returns the counters and the variables of a process that need formats. Rates are since
-// before, and 0 for what that sample does not have. ok is false if there is no such process.
+// before, and unknown if that sample, or now, does not have the counters. ok is false if there is
+// no such process.
 //
-// C differs: it reads all files of all processes in each scan.
+// C differs: it reads all files of all processes in each scan, and an unknown rate is 0.
 func (s *sampler) measure(proc *process, before sample, dt float64, formats uint32) (now sample, x vars, ok bool) {
 	stat := proc.record(formatStat)
 	if !stat.ok() {
 		return now, x, false
 	}
-	rate := func(i int, from, to float64) float64 {
-		if before.formats>>i&1 == 0 || before.start != now.start {
-			return 0
+	rate := func(variable, format int, from, to float64) {
+		if before.formats&now.formats>>format&1 == 0 || before.start != now.start {
+			x.unknown |= 1 << variable
+			return
 		}
-		return max(to-from, 0) / dt
+		x.nums[variable] = max(to-from, 0) / dt
 	}
-	now.formats, now.start = formats, stat.num(statStart)
+	now.formats, now.start = 1<<formatStat, stat.num(statStart)
 	now.cpu = float64(stat.num(statUtime)+stat.num(statStime)) / float64(s.tree.hertz)
 	now.iowait = float64(stat.num(statBlkio)) / float64(s.tree.hertz)
 	x.texts[textFname] = string(stat.string(statComm))
 	x.nums[varVirtual] = float64(stat.num(statVsize) / 1024)
 	x.nums[varResident] = float64(stat.num(statRSS) * s.tree.pageSize / 1024)
-	x.nums[varCPU] = rate(formatStat, before.cpu, now.cpu)
-	x.nums[varIOWait] = rate(formatStat, before.iowait, now.iowait)
+	rate(varCPU, formatStat, before.cpu, now.cpu)
+	rate(varIOWait, formatStat, before.iowait, now.iowait)
 	if formats>>formatStatus&1 != 0 {
 		status := proc.record(formatStatus)
 		if !status.ok() {
@@ -127,16 +129,22 @@ func (s *sampler) measure(proc *process, before sample, dt float64, formats uint
 		x.texts[textUname], x.texts[textGname] = s.tree.names.user(uint32(uid)), s.tree.names.group(uint32(gid))
 		x.nums[varUID], x.nums[varGID] = float64(uid), float64(gid)
 		now.switches = status.num(statusVoluntary) + status.num(statusInvoluntary)
-		x.nums[varSwitches] = rate(formatStatus, float64(before.switches), float64(now.switches))
+		now.formats |= 1 << formatStatus
+		rate(varSwitches, formatStatus, float64(before.switches), float64(now.switches))
 	}
 	if formats>>formatIO&1 != 0 {
-		io := proc.record(formatIO)
-		now.bytes = io.num(4) + io.num(5)
-		x.nums[varIO] = rate(formatIO, float64(before.bytes), float64(now.bytes)) / 1024 // C differs: it compares bytes
+		if io := proc.record(formatIO); io.ok() {
+			now.formats |= 1 << formatIO
+			now.bytes = io.num(4) + io.num(5)
+		}
+		rate(varIO, formatIO, float64(before.bytes)/1024, float64(now.bytes)/1024) // C differs: it compares bytes
 	}
 	if formats>>formatSchedstat&1 != 0 {
-		now.schedwait = float64(proc.record(formatSchedstat).num(1)) / 1e9
-		x.nums[varSchedWait] = rate(formatSchedstat, before.schedwait, now.schedwait)
+		if s := proc.record(formatSchedstat); s.ok() {
+			now.formats |= 1 << formatSchedstat
+			now.schedwait = float64(s.num(1)) / 1e9
+		}
+		rate(varSchedWait, formatSchedstat, before.schedwait, now.schedwait)
 	}
 	if formats&needsArgs != 0 {
 		x.texts[textPsargs] = proc.args()

@@ -81,7 +81,7 @@ func TestSampler(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	if v := s.scan(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
+	if v := s.scan(p, now); len(v.pids) != 0 || v.totals != nil {
 		t.Errorf("the first scan has %+v", v)
 	}
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
@@ -94,20 +94,20 @@ func TestSampler(t *testing.T) {
 		t.Fatalf("hot are %v", v.pids)
 	}
 	// The predicate does not need ctxswitch and iodemand: there are no earlier counters.
-	want := [len(numVars)]float64{varCPU: 0.5, varVirtual: 8, varResident: 8}
-	if got := v.varsOf(5).nums; got != want {
-		t.Errorf("process 5 has %v, want %v", got, want)
+	want := vars{nums: [...]float64{varCPU: 0.5, varVirtual: 8, varResident: 8, varSchedWait: 0}, unknown: 1<<varSwitches | 1<<varIO | 1<<varSchedWait}
+	if got := *v.varsOf(5); got != want {
+		t.Errorf("process 5 has %+v, want %+v", got, want)
 	}
-	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", v.totals) != fmt.Sprintf("%.3f", want) {
+	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", *v.totals) != fmt.Sprintf("%.3f", want) {
 		t.Errorf("totals %+v, want %+v", v.totals, want)
 	}
 	// They are there in the next scan.
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 200 200 0 0 20 0 1 0 7 8192 2 0\n")
 	pmdatest.WriteFile(t, root, "proc/5/io", "read_bytes: 9216\n")
 	pmdatest.WriteFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t4\n")
-	want[varSwitches], want[varIO] = 2, 2
-	if v := s.scan(p, now.Add(4*time.Second)); v.varsOf(5) == nil || v.varsOf(5).nums != want {
-		t.Errorf("process 5 then has %v, want %v", v.varsOf(5), want)
+	want.nums[varSwitches], want.nums[varIO], want.unknown = 2, 2, 1<<varSchedWait // there is no schedstat
+	if v := s.scan(p, now.Add(4*time.Second)); v.varsOf(5) == nil || *v.varsOf(5) != want {
+		t.Errorf("process 5 then has %+v, want %+v", v.varsOf(5), want)
 	}
 	// The counters of another process with the same process id start at 0.
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
@@ -217,6 +217,25 @@ func TestHotprocNumberUsedAgain(t *testing.T) {
 	check("5=busy 6=cat", "[{5 000005 busy} {6 000006 cat}]")
 	set(5, 8, 100, "other")
 	check("6=cat", "[{6 000006 cat}]")
+}
+
+// A rate has no value in the first scan, in which a process has no earlier counters.
+func TestUnknownRates(t *testing.T) {
+	r := newHarness(t, Options{Root: hotTree(t)})
+	p, err := parsePredicate("cpuburn == 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, now := newSampler(r.host), time.Now()
+	for scan, rates := range []string{"", "5=0 6=0"} {
+		idle := []string{"", "0"}[scan]
+		r.host.hot.hot.Store(s.scan(p, now.Add(time.Duration(scan)*time.Second)))
+		r.Want(map[string]string{
+			"hotproc.predicate.cpuburn": rates, "hotproc.predicate.iowait": rates, "hotproc.predicate.ctxswitch": rates,
+			"hotproc.predicate.virtualsize": "5=4 6=4", "hotproc.predicate.schedwait": "",
+			"hotproc.total.cpuidle": idle,
+		})
+	}
 }
 
 // A scan reads the files that the predicate needs, and all for hot processes.
