@@ -149,10 +149,11 @@ func (p *proc) status(k Kernel, id int) string {
 		t.line("Kthread:\t%d", map[bool]int{true: 1}[len(p.args) == 0])
 	}
 	if len(p.args) > 0 {
-		names := "VmPeak VmSize VmLck VmHWM VmRSS VmData VmStk VmExe VmLib VmPTE"
+		names := "VmPeak VmLck VmHWM VmData VmStk VmExe VmLib VmPTE"
 		if k >= Linux3_10 {
-			names = "VmPeak VmSize VmLck VmPin VmHWM VmRSS VmData VmStk VmExe VmLib VmPTE VmSwap"
+			names = "VmPeak VmLck VmPin VmHWM VmData VmStk VmExe VmLib VmPTE VmSwap"
 		}
+		t.line("VmSize:\t%8d kB\nVmRSS:\t%8d kB", 4*(1<<20+p.pid), 4*(1000+p.pid)) // as in statm
 		t.WriteString(keyed("%s:\t%8d kB", names, 5000+uint64(p.pid)))
 	}
 	t.line("Threads:\t%d\nSigQ:\t0/96365\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000010000", max(1, len(p.threads)))

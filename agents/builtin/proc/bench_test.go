@@ -80,7 +80,7 @@ func TestReadsOnlyRequestedFiles(t *testing.T) {
 		values  int
 	}{
 		{"one", []string{"proc.psinfo.utime", "proc.memory.rss"}, []int32{1007},
-			[]string{"/proc/1007/status", "/proc/1007/stat", "/proc/1007/statm"}, 2},
+			[]string{"/proc/1007/status", "/proc/1007/stat"}, 2},
 		{"a thread", []string{"proc.psinfo.utime"}, []int32{1008}, []string{"/proc/1008/status", "/proc/1008/stat"}, 0},
 		{"one and no process", []string{"proc.psinfo.utime"}, []int32{1007, 7, 1007, 0, -1}, nil, 1},
 		{"the number", []string{"proc.nprocs"}, nil, []string{"/proc"}, 1},
@@ -118,6 +118,31 @@ func TestReadsOnlyRequestedFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The size of the memory is in status, too.
+func TestMemoryFromStatus(t *testing.T) {
+	root := manyTree(t, 1)
+	pmdatest.WriteFile(t, root, "one/status", "Name:\tworker\nVmSize:\t40 kB\nVmRSS:\t20 kB\n")
+	pmdatest.WriteFile(t, root, "one/statm", "10 5 3\n")
+	r := newHarness(t, Options{Root: root, PageSize: 4096})
+	for metrics, want := range map[string][]string{
+		"proc.memory.size proc.memory.rss":                    {"statm"},
+		"proc.memory.rss proc.psinfo.rss":                     {"statm", "stat"},
+		"proc.memory.rss proc.psinfo.utime proc.id.uid":       {"status", "stat"},
+		"proc.psinfo.utime proc.memory.size proc.id.uid":      {"stat", "status"},
+		"proc.memory.rss proc.memory.share proc.memory.vmrss": {"status", "statm"},
+	} {
+		fetch := r.Repeat(strings.Fields(metrics)...)
+		var files []string
+		for _, file := range r.opened(func() { fetch() }) {
+			files = append(files, strings.TrimPrefix(file, "/proc/1000/"))
+		}
+		if !slices.Equal(files[1:], want) {
+			t.Errorf("%s: %q were read, want %q", metrics, files[1:], want)
+		}
+	}
+	r.Want(map[string]string{"proc.memory.size": "1000=40", "proc.memory.rss": "1000=20"})
 }
 
 func many(from, to int32) (ids []int32) {

@@ -296,11 +296,8 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 
 // beforeFetch finds out which files of processes the fetch needs.
 func (h *host) beforeFetch(_ context.Context, _ *pmda.Request, ids []pdu.PMID) error {
-	for _, s := range []*processIndom{h.procs.indom, h.hot.indom} {
-		for _, id := range ids {
-			s.wanted |= s.formats[id]
-		}
-	}
+	h.procs.indom.begin(ids)
+	h.hot.indom.begin(ids)
 	return nil
 }
 

@@ -64,6 +64,7 @@ func (p *process) rowOf(i int) record {
 		s.begin(p.scan, 1, f.fields)
 	case !f.single && s.scan != p.scan:
 		s.begin(p.scan, p.rows, f.fields)
+		s.unused = p.unused[i]
 	}
 	if f.single {
 		return record{s, 0}
@@ -133,9 +134,10 @@ func (p *process) clientError(kind sysfile.Kind, err error) error {
 	return err
 }
 
-// withRecord returns a value that f sets from the record of a file, if it could be read.
-func withRecord(i int, f func(v *pmda.Value, p *process, r record)) value {
-	return value{i, func(_ context.Context, v *pmda.Value) error {
+// withRecord returns a value that f sets from some fields of the record of a file, if it could
+// be read.
+func withRecord(i int, fields uint64, f func(v *pmda.Value, p *process, r record)) value {
+	return value{i, fields, func(_ context.Context, v *pmda.Value) error {
 		p := v.Data().(*process)
 		r := p.record(i)
 		if r.ok() {
@@ -147,7 +149,7 @@ func withRecord(i int, f func(v *pmda.Value, p *process, r record)) value {
 
 // unsigned returns the value of a field that is a number not below 0.
 func unsigned(i, field int) value {
-	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
+	return withRecord(i, 1<<field, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
 			v.SetUint(r.num(field))
 		}
@@ -156,7 +158,7 @@ func unsigned(i, field int) value {
 
 // signed returns the value of a field that may be below 0.
 func signed(i, field int) value {
-	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
+	return withRecord(i, 1<<field, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
 			v.SetInt(int64(r.num(field)))
 		}
@@ -165,7 +167,7 @@ func signed(i, field int) value {
 
 // text returns the value of a text field.
 func text(i, field int) value {
-	return withRecord(i, func(v *pmda.Value, _ *process, r record) {
+	return withRecord(i, 1<<field, func(v *pmda.Value, _ *process, r record) {
 		if r.has(field) {
 			v.SetBytes(r.string(field))
 		}
@@ -174,7 +176,7 @@ func text(i, field int) value {
 
 // textOrEmpty returns the value of a file that is one text. It is "" if the file cannot be read.
 func textOrEmpty(i int) value {
-	return value{i, func(_ context.Context, v *pmda.Value) error {
+	return value{i, 1, func(_ context.Context, v *pmda.Value) error {
 		v.SetBytes(v.Data().(*process).record(i).string(0))
 		return nil
 	}}

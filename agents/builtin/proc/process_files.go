@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"math/bits"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -34,6 +35,7 @@ const (
 	formatGPU
 	formatDelays
 	formatNUMA
+	formatMemory
 	numFormats
 )
 
@@ -72,6 +74,17 @@ var formats = [numFormats]format{
 	formatGPU:       {fields: numGPUFields, private: true, read: readGPU},
 	formatDelays:    {fields: numDelays, private: true, read: readDelays},
 	formatNUMA:      {fields: numNUMAFields, private: true, read: readNUMA},
+	formatMemory:    {fields: 2, together: true},
+}
+
+// readMemory reads records of other formats, so the table cannot refer to it.
+func init() { formats[formatMemory].read = readMemory }
+
+// ownFields has a bit for each field that the agent uses for more than the metrics of the field:
+// to tell processes, and the programs that they run, from others, and to count their states.
+var ownFields = [numFormats]uint64{
+	formatStat:   1<<statState | 1<<statStart | 1<<statVsize | 1<<statStack,
+	formatStatus: 1 << statusTgid,
 }
 
 // Fields of stat, by their numbers in proc(5).
@@ -109,10 +122,14 @@ func parseStat(r record, b []byte) {
 	state, rest := sysfile.Field(b[end+1:])
 	r.setText(statState, state[:min(len(state), 1)])
 	rest, _ = sysfile.CutLine(rest)
-	for i := statPPID; i < statFields; i++ {
+	end = bits.Len64(^r.unused & (1<<statFields - 1)) // of the fields that are needed
+	for i := statPPID; i < end; i++ {
 		var word []byte
 		if word, rest = sysfile.Field(rest); len(word) == 0 {
 			break
+		}
+		if !r.uses(i) {
+			continue
 		}
 		if n, ok := sysfile.Int(word); ok {
 			r.set(i, n)
@@ -207,6 +224,29 @@ func readLink(name string) func(p *process, r record) error {
 		}
 		return err
 	}
+}
+
+// Fields of formatMemory, in KiB.
+const (
+	memorySize = iota
+	memoryRSS
+)
+
+// readMemory takes the size of the memory from status if the fetch needs that file, so that it
+// need not read statm: the kernel writes the same numbers in both. That of stat is another one
+// since Linux 6.16. A kernel thread has no memory, and no lines in status.
+func readMemory(p *process, r record) error {
+	from, size, rss, unit := formatStatm, 0, 1, p.tree.pageSize/1024
+	if p.wanted>>formatStatus&1 != 0 {
+		from, size, rss, unit = formatStatus, statusVmSize, statusVmRSS, 1
+	}
+	file := p.record(from)
+	if file.ok() {
+		r.set(memorySize, file.num(size)*unit)
+		r.set(memoryRSS, file.num(rss)*unit)
+		r.state[r.row] = filled
+	}
+	return file.err()
 }
 
 func countFDs(p *process, r record) error {

@@ -28,22 +28,40 @@ type processIndom struct {
 	sheets    *sheets              // nil between requests
 	idle      weak.Pointer[sheets] // the last sheets, which the garbage collector may free between requests
 	wanted    uint32               // a bit for each format that this fetch needs
+	unused    [numFormats]uint64   // a bit for each field of a format that this fetch does not need
 
-	formats map[pdu.PMID]uint32 // the bits of metrics
-	pids    []int32             // of all processes, see sortedPIDs
-	named   bool                // this request needs names
+	values map[pdu.PMID]value // of metrics
+	pids   []int32            // of all processes, see sortedPIDs
+	named  bool               // this request needs names
 }
 
 // sheets are those of all formats.
 type sheets [numFormats]sheet
 
+// begin sets what a fetch needs.
+func (s *processIndom) begin(ids []pdu.PMID) {
+	used := ownFields
+	for _, id := range ids {
+		if v, ok := s.values[id]; ok {
+			s.wanted |= 1 << v.format
+			used[v.format] |= v.fields
+		}
+	}
+	if s.wanted>>formatMemory&1 != 0 {
+		used[formatStatus] |= 1<<statusVmSize | 1<<statusVmRSS
+	}
+	for i := range used {
+		s.unused[i] = ^used[i]
+	}
+}
+
 // release is called at the end of a request.
 func (s *processIndom) release() {
-	s.wanted, s.sheets = 0, nil
+	s.wanted, s.unused, s.sheets = 0, [numFormats]uint64{}, nil
 }
 
 func newProcessIndom(t *tree) *processIndom {
-	return &processIndom{tree: t, processes: make(map[int32]*process), formats: make(map[pdu.PMID]uint32)}
+	return &processIndom{tree: t, processes: make(map[int32]*process), values: make(map[pdu.PMID]value)}
 }
 
 var _ pmda.Finder = (*processIndom)(nil)

@@ -50,6 +50,7 @@ func (s *processes) readNamed(ctx context.Context, r *pmda.Request) (bool, error
 		return false, err
 	}
 	s.indom.threads, s.indom.named = false, false
+	s.indom.wanted |= 1 << formatStatus
 	if err := s.indom.updateNamed(slices.Sorted(slices.Values(profile.Insts))); err != nil {
 		return false, err
 	}
@@ -161,7 +162,7 @@ func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int
 			{74, 2, "autogroup.nice", i32, instant, none, h.ifAutogroup(signed(formatAutogroup, 1))},
 		}),
 		h.processTable(pmda.Metric{Source: autogroups}, prefix, clusters, []processRow{
-			{74, 0, "autogroup.enabled", u32, instant, none, value{noFormat, enabled}},
+			{74, 0, "autogroup.enabled", u32, instant, none, value{noFormat, 0, enabled}},
 		}),
 	)
 }
@@ -175,7 +176,7 @@ func (h *host) readAutogroup(context.Context, *pmda.Request) error {
 }
 
 func (h *host) ifAutogroup(from value) value {
-	return value{from.format, func(ctx context.Context, v *pmda.Value) error {
+	return value{from.format, from.fields, func(ctx context.Context, v *pmda.Value) error {
 		if !h.autogroup {
 			return nil
 		}
@@ -231,12 +232,12 @@ func (h *host) gpuMetrics() []processRow {
 // container, and of its ids in namespaces.
 func (h *host) idMetrics() []processRow {
 	user := func(field int) value {
-		return withRecord(formatStatus, func(v *pmda.Value, p *process, r record) {
+		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, p *process, r record) {
 			v.SetString(p.tree.names.user(uint32(r.num(field))))
 		})
 	}
 	group := func(field int) value {
-		return withRecord(formatStatus, func(v *pmda.Value, p *process, r record) {
+		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, p *process, r record) {
 			v.SetString(p.tree.names.group(uint32(r.num(field))))
 		})
 	}
@@ -272,7 +273,7 @@ func (h *host) idMetrics() []processRow {
 // have: it fails with PM_ERR_APPVERSION there.
 func newerField(field int, of func(format, field int) value) value {
 	from := of(formatStatus, field)
-	return value{formatStatus, func(ctx context.Context, v *pmda.Value) error {
+	return value{formatStatus, from.fields, func(ctx context.Context, v *pmda.Value) error {
 		r := v.Data().(*process).record(formatStatus)
 		if r.ok() && !r.has(field) {
 			return pdu.ErrnoAppVersion

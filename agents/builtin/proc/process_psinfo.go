@@ -12,7 +12,7 @@ import (
 // cguest_time are the field after theirs in stat, and its priority is rt_priority.
 func (h *host) psinfoMetrics() []processRow {
 	msecs := func(field int) value {
-		return withRecord(formatStat, func(v *pmda.Value, p *process, r record) {
+		return withRecord(formatStat, 1<<field, func(v *pmda.Value, p *process, r record) {
 			if r.has(field) {
 				v.SetUint(p.tree.msecs(r.num(field)))
 			}
@@ -20,7 +20,7 @@ func (h *host) psinfoMetrics() []processRow {
 	}
 	// The kernel shows addresses only to users that may trace the process.
 	address := func(field int) value {
-		return withRecord(formatStat, func(v *pmda.Value, p *process, r record) {
+		return withRecord(formatStat, 1<<field, func(v *pmda.Value, p *process, r record) {
 			switch {
 			case p.tree.hidesPrivate(p):
 				v.SetUint(0)
@@ -31,7 +31,7 @@ func (h *host) psinfoMetrics() []processRow {
 	}
 	const s, st = formatStat, formatStatus
 	return []processRow{
-		{8, 0, "psinfo.pid", u32, discrete, none, value{noFormat, func(_ context.Context, v *pmda.Value) error {
+		{8, 0, "psinfo.pid", u32, discrete, none, value{noFormat, 0, func(_ context.Context, v *pmda.Value) error {
 			v.SetInt(int64(v.Inst()))
 			return nil
 		}}},
@@ -41,7 +41,7 @@ func (h *host) psinfoMetrics() []processRow {
 		{8, 4, "psinfo.pgrp", u32, discrete, none, unsigned(s, 5)},
 		{8, 5, "psinfo.session", u32, discrete, none, unsigned(s, 6)},
 		{8, 6, "psinfo.tty", u32, discrete, none, unsigned(s, statTTY)},
-		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, 1<<statTPGID, func(v *pmda.Value, _ *process, r record) {
 			if n := int64(r.num(statTPGID)); r.has(statTPGID) && n >= 0 {
 				v.SetInt(n)
 			}
@@ -76,11 +76,11 @@ func (h *host) psinfoMetrics() []processRow {
 		{8, 36, "psinfo.cnswap", u32, counter, count, unsigned(s, 37)},
 		{8, 37, "psinfo.exit_signal", u32, discrete, none, unsigned(s, 38)},
 		{8, 38, "psinfo.processor", u32, instant, none, unsigned(s, 39)},
-		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, 1<<statTTY, func(v *pmda.Value, _ *process, r record) {
 			v.SetString(h.terminals.name(&h.tree, uint32(r.num(statTTY))))
 		})},
 		{8, 40, "psinfo.wchan_s", str, instant, none, text(formatWchan, 0)},
-		{8, 41, "psinfo.psargs", str, discrete, none, value{s, func(_ context.Context, v *pmda.Value) error {
+		{8, 41, "psinfo.psargs", str, discrete, none, value{s, 0, func(_ context.Context, v *pmda.Value) error {
 			v.SetString(v.Data().(*process).args())
 			return nil
 		}}},
@@ -90,7 +90,7 @@ func (h *host) psinfoMetrics() []processRow {
 		{8, 45, "psinfo.guest_time", u64, counter, msec, msecs(43)},
 		{8, 46, "psinfo.cguest_time", u64, counter, msec, msecs(44)},
 		{8, 47, "psinfo.environ", str, instant, none, textOrEmpty(formatEnviron)},
-		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, func(v *pmda.Value, _ *process, r record) {
+		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, 1<<statPolicy, func(v *pmda.Value, _ *process, r record) {
 			v.SetString(policyName(r.num(statPolicy)))
 		})},
 
@@ -127,12 +127,12 @@ func policyName(policy uint64) string {
 func (h *host) memoryMetrics() []processRow {
 	// Kernel threads have none of these fields; their values are 0.
 	vm := func(field int) value {
-		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) { v.SetUint(r.num(field)) })
+		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, _ *process, r record) { v.SetUint(r.num(field)) })
 	}
 	const m, sm = formatStatm, formatSmaps
 	return []processRow{
-		{9, 0, "memory.size", u32, instant, kbyte, pages(m, 0)},
-		{9, 1, "memory.rss", u32, instant, kbyte, pages(m, 1)},
+		{9, 0, "memory.size", u32, instant, kbyte, unsigned(formatMemory, memorySize)},
+		{9, 1, "memory.rss", u32, instant, kbyte, unsigned(formatMemory, memoryRSS)},
 		{9, 2, "memory.share", u32, instant, kbyte, pages(m, 2)},
 		{9, 3, "memory.textrss", u32, instant, kbyte, pages(m, 3)},
 		{9, 4, "memory.librss", u32, instant, kbyte, pages(m, 4)},
@@ -152,10 +152,10 @@ func (h *host) memoryMetrics() []processRow {
 		{24, 34, "memory.vmpin", u32, instant, kbyte, vm(statusVmPin)},
 		{24, 35, "memory.vmhwm", u32, instant, kbyte, vm(statusVmHWM)},
 		{24, 36, "memory.vmpte", u32, instant, kbyte, vm(statusVmPTE)},
-		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) {
+		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, 1<<statusVmRSS|1<<statusVmSwap, func(v *pmda.Value, _ *process, r record) {
 			v.SetUint(r.num(statusVmRSS) + r.num(statusVmSwap))
 		})},
-		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r record) {
+		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, 1<<statusVmRSS|1<<statusVmSwap|1<<statusVmLib, func(v *pmda.Value, _ *process, r record) {
 			n := r.num(statusVmRSS) + r.num(statusVmSwap)
 			v.SetUint(n - min(n, r.num(statusVmLib)))
 		})},
@@ -187,7 +187,7 @@ func (h *host) memoryMetrics() []processRow {
 // scaled returns the value of a field that is multiplied by mul and divided by
 // div.
 func scaled(i, field int, by func(t *tree) (mul, div uint64)) value {
-	return withRecord(i, func(v *pmda.Value, p *process, r record) {
+	return withRecord(i, 1<<field, func(v *pmda.Value, p *process, r record) {
 		if r.has(field) {
 			mul, div := by(p.tree)
 			v.SetUint(r.num(field) * mul / div)

@@ -85,8 +85,10 @@ func statusLineOf(name []byte) (statusLine, bool) {
 	return statusLine{}, false
 }
 
+// parseStatus stops when it has all fields that are needed.
 func parseStatus(r record, b []byte) {
-	for len(b) > 0 {
+	missing := ^r.unused & (1<<statusFields - 1)
+	for len(b) > 0 && missing != 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
@@ -94,9 +96,15 @@ func parseStatus(r record, b []byte) {
 			continue
 		}
 		l, ok := statusLineOf(line[:i])
-		if !ok {
+		n := 1
+		if l.kind == 'I' {
+			n = 4
+		}
+		fields := uint64(1<<n-1) << l.field
+		if !ok || missing&fields == 0 {
 			continue
 		}
+		missing &^= fields
 		rest := line[i+1:]
 		switch l.kind {
 		case 'T':
@@ -110,10 +118,6 @@ func parseStatus(r record, b []byte) {
 				}
 			}
 		default:
-			n := 1
-			if l.kind == 'I' {
-				n = 4
-			}
 			for i := range n {
 				var word []byte
 				word, rest = sysfile.Field(rest)

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
@@ -147,6 +149,24 @@ func TestFindByNumber(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A fetch parses the fields that its metrics need, and takes numbers from a file that it reads
+// anyway: a metric has the same values in a fetch of its own as in one of all metrics.
+func TestEachMetricAlone(t *testing.T) {
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, linuxhosts.Processes(linuxhosts.Linux6_12, 2)), PageSize: 4096})
+	fetch := func(ids ...pdu.PMID) []pdu.ValueSet {
+		var res pdu.Result
+		if err := r.Do(&pdu.Fetch{PMIDs: ids}, &res); err != nil {
+			t.Fatal(err)
+		}
+		return res.Sets
+	}
+	for _, set := range fetch(r.IDs()...) {
+		if one := fetch(set.PMID)[0]; !reflect.DeepEqual(one, set) {
+			t.Errorf("%v alone: %+v, want %+v", set.PMID, one, set)
 		}
 	}
 }

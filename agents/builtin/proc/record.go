@@ -10,6 +10,7 @@ type sheet struct {
 	scan    uint64   // the list of processes or groups that has a number for each row
 	owner   *process // of the only row of a single format
 	rows    int
+	unused  uint64     // a bit for each field that need not be parsed
 	state   []rowState // by row
 	present []uint64   // by row, a bit for each field that the file has
 	nums    []uint64   // column after column
@@ -72,6 +73,9 @@ func (r record) fillZero(fields int) {
 	}
 	r.state[r.row] = filled
 }
+
+// uses reports whether a field must be parsed.
+func (s *sheet) uses(field int) bool { return s.unused>>field&1 == 0 }
 
 func (r record) has(field int) bool { return r.present[r.row]>>field&1 != 0 }
 

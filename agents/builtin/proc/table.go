@@ -23,7 +23,8 @@ type processRow struct {
 
 // A value says where the values of a metric of processes come from.
 type value struct {
-	format int // noFormat for none
+	format int    // noFormat for none
+	fields uint64 // of the format, a bit for each: those that fetch uses
 	fetch  pmda.FetchFunc
 }
 
@@ -39,7 +40,7 @@ func (h *host) processTable(common pmda.Metric, prefix string, clusters map[int]
 		}
 		plain[i] = row{r.Cluster, r.Item, prefix + r.Name, r.Type, r.Sem, r.Units, r.fetch}
 		if r.format != noFormat {
-			common.InDom.Insts.(*processIndom).formats[pdu.NewPMID(h.domain, r.Cluster, r.Item)] = 1 << r.format
+			common.InDom.Insts.(*processIndom).values[pdu.NewPMID(h.domain, r.Cluster, r.Item)] = r.value
 		}
 	}
 	return table(common, plain)
