@@ -18,8 +18,8 @@ var (
 	processMany = []string{"proc.psinfo", "proc.memory", "proc.io", "proc.id"}
 )
 
-// hostScenarios are of hosts with many processes, control groups, interfaces or mounts. Each
-// fetches all instances, or those of one process, as root over the Unix domain socket.
+// hostScenarios are of hosts with many processes, control groups, CPUs, sockets, interfaces or
+// mounts. Each fetches all instances, or those of one process, as root over the Unix domain socket.
 func hostScenarios() (all []scenario) {
 	add := func(name, about string, on population, cpu, time, memory float64, run func(r *run) error) {
 		all = append(all, scenario{name: name, about: about, setup: setup{agents: hostAgents, on: on}, host: true, run: run, shows: []measure{
@@ -36,6 +36,9 @@ func hostScenarios() (all []scenario) {
 	for _, n := range []int{20, 1000} {
 		add(fmt.Sprint("groups-", n), fmt.Sprintf("cgroup.* of %d groups", n), population{groups: n}, 0, 0, 0, fetchHost(false, "cgroup"))
 	}
+	add("groups1-1000", "cgroup.* of 1000 groups in each of five hierarchies of version 1", population{groups1: 1000}, 0, 0, 0, fetchHost(false, "cgroup"))
+	add("cpus-256", "kernel.percpu.* of 256 CPUs", population{cpus: 256}, 0.4, 0.4, 0, fetchHost(false, "kernel.percpu"))
+	add("sockets-2000", "network.* beside 2,000 TCP connections", population{sockets: 2000}, 0, 0, 0, fetchHost(false, "network"))
 	add("interfaces-1000", "network.interface.* of 1,000 interfaces", population{interfaces: 1000}, 0, 0, 0, fetchHost(false, "network.interface"))
 	add("mounts-5000", "filesys.* beside 5,000 mounts", population{mounts: 5000}, 0.4, 0, 0, fetchHost(false, "filesys"))
 	many := fetchHost(false, processMany...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,13 +14,27 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/linuxhosts"
 )
 
 // A population is what the host of a scenario has much of.
-type population struct{ processes, groups, interfaces, mounts int }
+type population struct {
+	processes, interfaces, mounts int
+	groups, groups1               int // control groups of version 2, and in each of hierarchies1
+	sockets                       int // TCP connections, of two sockets
+	cpus                          int // of a composed host: see composedHost
+}
 
 // groupsDir is where prepareHost mounts the control groups of version 2.
 const groupsDir = "/sys/fs/cgroup"
+
+// hierarchies1 are of version 1, and mounted below the directory of the bench.
+var hierarchies1 = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio"}
+
+// composedHost returns the directory of files of a host that agent linux shows. base is the
+// directory of the bench.
+func composedHost(base string) string { return filepath.Join(base, "composed") }
 
 // make makes the population, on a host of its own: see ownHost. The caller calls remove.
 func (p population) make(base string) (remove func(), err error) {
@@ -52,12 +67,71 @@ func (p population) make(base string) (remove func(), err error) {
 			return remove, err
 		}
 	}
-	for i := range p.groups {
-		dir := filepath.Join(groupsDir, fmt.Sprint("g", i))
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	addGroups := func(top string, n int) error {
+		for i := range n {
+			dir := filepath.Join(top, fmt.Sprint("bench", i))
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return err
+			}
+			undo = append(undo, func() { os.Remove(dir) })
+		}
+		return nil
+	}
+	if err := addGroups(groupsDir, p.groups); err != nil {
+		return remove, err
+	}
+	for _, name := range hierarchies1 {
+		if p.groups1 == 0 {
+			break
+		}
+		top := filepath.Join(base, "groups", name)
+		err := os.MkdirAll(top, 0o755)
+		if err == nil {
+			err = unix.Mount("none", top, "cgroup", 0, name)
+		}
+		if err == unix.EBUSY {
+			continue // version 2 has the controller
+		}
+		if err == nil {
+			undo = append(undo, func() { unix.Unmount(top, unix.MNT_DETACH) })
+			err = addGroups(top, p.groups1)
+		}
+		if err != nil {
+			return remove, fmt.Errorf("control groups of version 1, %s: %w", name, err)
+		}
+	}
+	if p.sockets > 0 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
 			return remove, err
 		}
-		undo = append(undo, func() { os.Remove(dir) })
+		undo = append(undo, func() { l.Close() })
+		for range p.sockets {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return remove, err
+			}
+			undo = append(undo, func() { c.Close() })
+			s, err := l.Accept()
+			if err != nil {
+				return remove, err
+			}
+			undo = append(undo, func() { s.Close() })
+		}
+	}
+	if p.cpus > 0 {
+		const dir = "sys/devices/system/cpu"
+		files := linuxhosts.Join(linuxhosts.NUMA(4, p.cpus), linuxhosts.Interrupts(p.cpus, p.cpus),
+			linuxhosts.Files{"proc/loadavg": "0.50 0.25 0.12 3/777 4194303\n", dir + "/possible": fmt.Sprintf("0-%d\n", p.cpus-1)})
+		top := composedHost(base)
+		undo = append(undo, func() { unix.Unmount("/"+dir, unix.MNT_DETACH); os.RemoveAll(top) })
+		err := writeTree(top, files)
+		if err == nil { // pmdalinux asks the C library for the number of CPUs, which reads possible
+			err = unix.Mount(filepath.Join(top, dir), "/"+dir, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return remove, err
+		}
 	}
 	if p.interfaces > 0 {
 		var add, del strings.Builder

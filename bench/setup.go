@@ -143,6 +143,9 @@ func (s setup) env(dir string) (env []string) {
 	if s.tree != "" {
 		env = append(env, "LINUX_STATSPATH="+s.tree)
 	}
+	if s.on.cpus > 0 {
+		env = append(env, "LINUX_STATSPATH="+composedHost(filepath.Dir(dir)))
+	}
 	if s.notify != "" {
 		env = append(env, "NOTIFY_SOCKET="+s.notify, fmt.Sprint("WATCHDOG_USEC=", watchdog.Microseconds()))
 	}
