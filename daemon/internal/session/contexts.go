@@ -87,7 +87,6 @@ type contexts struct {
 
 	all map[int32]*profile // nil until there are two
 
-	bytes int64 // of all profiles
 }
 
 // get returns the profile of a context, or nil.
