@@ -14,10 +14,10 @@ for p in curl prometheus "${CHROMIUM:=chromium}"; do
 	command -v "$p" >/dev/null || { echo "picture-prometheus.sh: $p is missing" >&2; exit 1; }
 done
 
-pmcd=127.0.0.1:${PORT:=44399} exporter=127.0.0.1:$((PORT + 1)) prometheus=127.0.0.1:$((PORT + 2))
+exporter=127.0.0.1:$((${PORT:=44399} + 1)) prometheus=127.0.0.1:$((PORT + 2))
 dir=$(mktemp -d)
 pids=
-trap 'for p in $pids; do kill $p; wait $p || :; done; rm -rf "$dir"' EXIT
+trap 'for p in $pids; do kill $p 2>/dev/null || :; wait $p || :; done; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 # start URL COMMAND: starts a program in the background and waits until the URL answers.
 start() {
@@ -26,14 +26,14 @@ start() {
 	"$@" >"$dir/log" 2>&1 &
 	pids="$! $pids"
 	until curl -fs -o "$dir/reply" "$url"; do
-		kill -0 $! 2>"$dir/reply" || { cat "$dir/log" >&2; exit 1; }
+		for p in $pids; do kill -0 "$p" 2>"$dir/reply" || { cat "$dir/out" "$dir/log" >&2; exit 1; }; done
 		sleep 0.2
 	done
 }
 export PCP_VAR_DIR="$dir" PMCD_ROOT_AGENT=0
 bin/pmcd -f --embedded -p "$PORT" -s "$dir/pmcd.socket" -l "$dir/pmcd.log" >"$dir/out" 2>&1 &
 pids=$!
-start "http://$exporter/readyz" bin/pmcd-prometheus -h "$pmcd" --listen "$exporter"
+start "http://$exporter/readyz" bin/pmcd-prometheus -h "unix:$dir/pmcd.socket" --listen "$exporter"
 printf '%s\n' 'global: {scrape_interval: 2s, scrape_timeout: 2s}' 'scrape_configs:' \
 	"- {job_name: pcp, static_configs: [{targets: ['$exporter'], labels: {instance: web1}}]}" >"$dir/prometheus.yml"
 start "http://$prometheus/-/ready" prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/data" --web.listen-address="$prometheus"

@@ -152,9 +152,6 @@ owned_by() {
 	! command -v dpkg-divert >/dev/null || dpkg-divert ${root:+"--root=$root"} --listpackage "$target" | grep -vx LOCAL || :
 }
 
-# differ: are there two pmcds of PCP's?
-differ() { [ "$was$other" = theirstheirs ] && ! cmp -s "$root$target" "$root$kept"; }
-
 # relabel gives the file the label that its place has (SELinux).
 relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
 
@@ -196,8 +193,19 @@ running() {
 	fi
 }
 
-# bound prints the units that systemd stops and restarts with pmcd.service.
-bound() { systemctl show --value -p BoundBy -p ConsistsOf -p RequiredBy $unit | tr ' ' '\n' | sed '/^$/d' | sort -u; }
+# bound prints the units that systemd stops and restarts with pmcd.service, and those that it
+# stops with them.
+bound() {
+	all='' more=$unit
+	while [ -n "$more" ]; do
+		# shellcheck disable=SC2086 # lists
+		more=$(systemctl show --value -p BoundBy -p ConsistsOf -p RequiredBy $more | tr ' ' '\n' | sed '/^$/d' | sort -u |
+			grep -vxF "$(printf '%s\n' $unit $all)") || :
+		all="$all $more"
+	done
+	# shellcheck disable=SC2086 # a list
+	printf '%s\n' $all | sed '/^$/d'
+}
 
 # on_trial: does a trial run, or end just now?
 on_trial() {
@@ -249,8 +257,8 @@ swap_in() {
 		if ! diverted; then
 			[ "$was" = theirs ] || die "dpkg knows $target, but not that it is this pmcd: reinstall the package of PCP"
 			divert=yes
-		elif differ; then
-			die "$target is diverted, but PCP's pmcd is there: remove one of the two"
+		elif [ "$other" = theirs ]; then
+			was=none # an "in" or "out" was killed: what is kept is the newer, as dpkg upgrades only that
 		fi
 	fi
 	# The one that an upgrade has brought is newer than what was kept.
@@ -277,12 +285,12 @@ swap_out() {
 	fi
 	rm -f "$root$target.new" # of an "in" that was killed
 	if packaged && diverted; then
-		! differ || die "$target is diverted, but PCP's pmcd is there: remove one of the two"
-		if [ "$was" = theirs ]; then # an "in" or "out" that was killed
+		# shellcheck disable=SC3013 # all shells of Linux have it
+		if [ "$root$kept" -ef "$root$target" ]; then # an "in" that was killed
 			rm -f "$root$kept"
-		elif [ "$other" = theirs ]; then
+		elif [ "$other" = theirs ]; then # the newer, if both are PCP's
 			replace "$root$kept" "$root$target"
-		else # PCP's was removed meanwhile
+		elif [ "$was" != theirs ]; then # PCP's was removed meanwhile
 			rm -f "$root$target"
 		fi
 		divert --remove || die "the diversion of $target cannot be removed: do \"swap-pmcd out\" again"
@@ -346,7 +354,8 @@ start_trial() {
 	# shellcheck disable=SC2086 # a list
 	ctl snapshot -s 10 --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
 	loggers "$(main_pid)" >$state/loggers
-	for u in $(bound); do ! systemctl --quiet is-active "$u" || echo "$u"; done >$state/bound
+	[ -s $state/loggers ] || ! command -v ss >/dev/null || say "no pmlogger is watched, because none has a connection to pmcd"
+	for u in $(bound); do ! systemctl --quiet is-active "$u" || printf '%s\n' "$u"; done >$state/bound
 	source=$new
 	if unlike; then
 		source=$state/pmcd
@@ -369,7 +378,7 @@ start_trial() {
 		systemctl daemon-reload
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
-		xargs -r systemctl --no-block start <$state/bound
+		if [ \$do = start ] || [ ! -e $state/begun ]; then xargs -r -d '\n' systemctl --no-block start <$state/bound; fi
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
 	END
 	# shellcheck disable=SC2046 # a list
@@ -401,13 +410,16 @@ watch_trial() {
 	cp $state/dropin $dropin
 	systemctl daemon-reload
 	systemctl start $unit || end "$unit has not started: journalctl -u $unit"
-	xargs -r systemctl --no-block start <$state/bound || : # they were stopped with it
+	xargs -r -d '\n' systemctl --no-block start <$state/bound || : # they were stopped with it
 	[ "$(running)" = ours ] || end "$unit runs PCP's pmcd nevertheless: name spaces of mounts may be forbidden"
 	was=$(main_pid)
 	: >$state/begun
 	logs=$(date +%s) bad=0
 	next=$((logs + ready))
-	loggers=$(cat $state/loggers)
+	loggers=
+	while read -r p; do # a unit that was stopped with pmcd may be one of these
+		[ ! -e "/proc/$p" ] && [ -s $state/bound ] || loggers="$loggers $p"
+	done <$state/loggers
 	for p in $loggers; do logged "$p" >"$state/logged.$p"; done
 	while :; do
 		sleep $look

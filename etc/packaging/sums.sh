@@ -17,5 +17,6 @@ packages=$(etc/packaging/version.sh "$version")
 # Not of another one that begins with the same text.
 cd "$out"
 find . -maxdepth 1 -type f \( -name "*[-_]${version}[-_.]*" -o -name "*[-_]${packages}[-_.]*" \) -printf '%f\n' |
-	sort | xargs sha256sum -- >SHA256SUMS.new
+	sort | xargs -r sha256sum -- >SHA256SUMS.new
+[ -s SHA256SUMS.new ] || { rm SHA256SUMS.new; echo "sums.sh: $out has nothing of version $version" >&2; exit 1; }
 mv SHA256SUMS.new SHA256SUMS

@@ -119,7 +119,8 @@ func (p *parser) begin(checkpoint func() error) { p.checkpoint, p.n, p.m = check
 // found returns the mounts. Of those with the same mount point, only the last can be seen.
 func (p *parser) found() []*mount { return p.mounts[:p.n] }
 
-// line parses a line. Lines that it does not know are of other kernels.
+// line parses a line. Lines that it does not know are of other kernels. A line that is too long,
+// which is nil, is of a mount that is not of NFS: users choose the names of theirs.
 func (p *parser) line(line []byte) error {
 	if len(line) == 0 || line[0] != '\t' {
 		return p.device(line)

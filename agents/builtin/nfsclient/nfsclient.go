@@ -105,7 +105,7 @@ func (h *host) read(_ context.Context, r *pmda.Request) error {
 	h.parser.begin(r.Checkpoint)
 	err := h.Path(h.File).Lines(maxFile, h.parser.line)
 	if errors.Is(err, syscall.EFBIG) {
-		return fmt.Errorf("%s has more than %d bytes, or a line of more than %d", h.File, maxFile, sysfile.MaxLine)
+		return fmt.Errorf("%s has more than %d bytes", h.File, maxFile)
 	}
 	if err != nil {
 		return err

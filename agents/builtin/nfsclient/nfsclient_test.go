@@ -298,7 +298,7 @@ func TestLimits(t *testing.T) {
 	mounts := b.String()
 	for _, tt := range []struct{ name, text, want string }{
 		{"mounts", mounts, "more than 10,000 mounts of NFS"},
-		{"a line", v3 + "\topts:\t" + strings.Repeat("x", 1<<15) + "\n", "a line of more than 32768"},
+		{"bytes", strings.Repeat(strings.Repeat("x", 1<<10)+"\n", maxFile>>10), "more than 67108864 bytes"},
 	} {
 		var log bytes.Buffer
 		r := newHarnessWith(t, tt.text, Options{CacheDir: t.TempDir(), Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo))})
@@ -312,6 +312,11 @@ func TestLimits(t *testing.T) {
 	r := newHarness(t, mounts[:strings.LastIndex(mounts[:len(mounts)-1], "\n")+1])
 	if got := len(r.Instances(0)); got != maxMounts {
 		t.Errorf("%d mounts", got)
+	}
+	// A user can mount with names of any length, but not NFS.
+	long := "device " + strings.Repeat("x", 1<<15) + " mounted on /x with fstype fuse\n"
+	if got := newHarness(t, long+v3+long).Values("nfsclient.age"); got != newHarness(t, v3).Values("nfsclient.age") || strings.Contains(got, "error") {
+		t.Errorf("beside lines that are too long: %s", got)
 	}
 	if err := os.Remove(r.path); err != nil {
 		t.Fatal(err)

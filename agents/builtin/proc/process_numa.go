@@ -42,6 +42,9 @@ type nodeMemory struct {
 func readNUMA(p *process, r record) error {
 	nodes := p.tree.nodes[:0]
 	err := p.path("numa_maps").Lines(maxNUMAMaps, func(line []byte) error {
+		if line == nil {
+			return syscall.EFBIG
+		}
 		nodes = addMapping(nodes, line, p.tree.pageSize/1024)
 		return p.tree.checkpoint()
 	})

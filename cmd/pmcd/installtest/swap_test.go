@@ -295,15 +295,21 @@ func TestSwapDivert(t *testing.T) {
 	h.has("ours without a diversion", ours, "")
 	write(t, h.target, theirs)
 	h.swap("in", 0)
-	write(t, h.target, newer)
-	h.swap("in", 1)
-	h.swap("out", 1)
-	h.has("both PCP's", newer, theirs)
+
+	// An "in" or "out" was killed, and then PCP was upgraded: what is kept is the newer.
+	write(t, h.target, theirs)
+	install("2", newer)
+	h.has("an upgrade after that", theirs, newer)
+	h.swap("in", 0)
+	h.has("in after that", ours+"2", newer)
+	write(t, h.target, theirs)
+	h.swap("out", 0)
+	h.has("out after that", newer, "")
 
 	// PCP is removed while ours is in its place.
-	write(t, h.target, ours)
+	h.swap("in", 0)
 	h.run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
-	h.has("PCP removed", ours, "")
+	h.has("PCP removed", ours+"2", "")
 	h.swap("out", 0)
 	h.has("out after that", "", "")
 	if d := diversions(); d != "" {

@@ -232,8 +232,8 @@ func (r *Reader) IsLeaf() bool {
 }
 
 // Lines calls f for each line of a file, without the newline, until f returns an
-// error. f must not use the reader. The error is EFBIG if the file has more than max
-// bytes, or a line is longer than MaxLine.
+// error. f must not use the reader. A line that is longer than MaxLine is nil. The error is
+// EFBIG if the file has more than max bytes.
 func (r *Reader) Lines(max int, f func(line []byte) error) error {
 	fd, err := r.openPath(0)
 	if err != nil {
@@ -242,7 +242,8 @@ func (r *Reader) Lines(max int, f func(line []byte) error) error {
 	defer syscall.Close(fd)
 	r.grow(MaxLine)
 	buf := r.buf[:MaxLine]
-	kept := 0 // bytes of a line whose end was not read yet
+	kept := 0     // bytes of a line whose end was not read yet
+	long := false // the line is longer than buf
 	for total := 0; ; {
 		m, err := syscall.Read(fd, buf[kept:])
 		if err == syscall.EINTR {
@@ -251,16 +252,24 @@ func (r *Reader) Lines(max int, f func(line []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if total += m; total > max || m > 0 && kept+m == len(buf) && bytes.IndexByte(buf, '\n') < 0 {
+		if total += m; total > max {
 			return syscall.EFBIG
 		}
 		if m <= 0 {
-			if kept > 0 {
+			if kept > 0 && !long {
 				return f(buf[:kept])
 			}
 			return nil
 		}
 		b := buf[:kept+m]
+		if long {
+			i := bytes.IndexByte(b, '\n')
+			if i < 0 {
+				kept = 0
+				continue
+			}
+			b, long = b[i+1:], false
+		}
 		for {
 			i := bytes.IndexByte(b, '\n')
 			if i < 0 {
@@ -271,7 +280,12 @@ func (r *Reader) Lines(max int, f func(line []byte) error) error {
 			}
 			b = b[i+1:]
 		}
-		kept = copy(buf, b)
+		if kept = copy(buf, b); kept == len(buf) {
+			if err := f(nil); err != nil {
+				return err
+			}
+			kept, long = 0, true
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (c *comparer) counters(m *Metric, s, t *Series, add func(what, a, b string)
 	wraps := (m.Type == "32" || m.Type == "u32") && b.First < a.Last &&
 		!tooFast(b.First-a.Last+wrap, c.b.Begin.Sub(c.a.End).Seconds(), max(ra, rb))
 	switch {
-	case b.Drops > a.Drops, b.Wraps > a.Wraps && tooFast(b.change(), c.b.seconds(), ra):
+	case b.Drops > a.Drops, b.Wraps > a.Wraps && (ra > 0 || c.r.Together || b.change() > wrap/2) && tooFast(b.change(), c.b.seconds(), ra):
 		add(isReset, span(s), span(t))
 	case !kernel:
 		skip(ownAgent)
