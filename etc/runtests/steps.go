@@ -76,13 +76,13 @@ func groups(name string) [][]step {
 		}
 	case "rest": // of what the CI runs
 		machines, beside := groups("systemtest"), groups("peertest")
-		machines[0] = append(machines[0], tests("Go plugins", long[:1], "-count=1"))
 		// The tests beside PCP wait most of the time. What only computes has the CPUs meanwhile,
 		// with a low priority.
 		for _, st := range groups("check")[0] {
 			beside[0] = append(beside[0], st.niced())
 		}
 		beside[0] = append(beside[0],
+			tests("Go plugins", long[:1], "-count=1", "-timeout=30m").niced(),
 			build("darwin", "./pdu/...").niced(), build("windows", "./pdu/...").niced(),
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
