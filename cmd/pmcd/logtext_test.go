@@ -156,6 +156,8 @@ var varies = []struct {
 	{regexp.MustCompile(`(?m)^ +\d+  DIR/run/sock +`), "     FD  DIR/run/sock  "},
 	{regexp.MustCompile(`it closed the connection \((the process has exited with status 5)\)`), "it closed the connection; ${1}"},
 	{regexp.MustCompile(`terminated, exit\(0\)`), "terminated"},
+	// The end of the connection may be noticed before the last line of the agent.
+	{regexp.MustCompile(`(\n\[TIME\] pmcd\(PID\) Info: CleanupAgent \.\.\.\nCleanup "exits in a fetch" .*)(\nagent "exits in a fetch": it ends here)\n`), "${2}${1}\n"},
 }
 
 // withoutVaries returns the log of p with names in place of what varies.
