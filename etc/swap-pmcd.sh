@@ -378,7 +378,7 @@ start_trial() {
 		systemctl daemon-reload
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
-		if [ \$do = start ] || [ ! -e $state/begun ]; then xargs -r -d '\n' systemctl --no-block start <$state/bound; fi
+		xargs -r -d '\n' systemctl --no-block start <$state/bound
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
 	END
 	# shellcheck disable=SC2046 # a list
