@@ -176,7 +176,7 @@ func TestPackageScriptsStopped(t *testing.T) {
 	h.dpkg()
 	for _, tt := range []struct {
 		name, script, action string
-		by                   string // who has diverted pmcd before
+		by                   string // what has diverted pmcd before
 		target, kept         string // before
 		after, keptAfter     string
 		diverted             bool // after

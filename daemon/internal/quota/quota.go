@@ -42,7 +42,7 @@ type holder struct {
 	account *Account // nil if it is none
 }
 
-// A Client is who has Accounts. Its fields must not change.
+// A Client is the owner of Accounts. Its fields must not change.
 type Client struct {
 	Key     fairqueue.Key
 	Address string
