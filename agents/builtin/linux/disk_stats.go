@@ -174,8 +174,8 @@ func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
 
 func (s *disks) parseSizes(b []byte) {
 	clear(s.byKernelName)
-	for _, i := range s.instances.byName {
-		s.byKernelName[i.data.kernel] = &i.data
+	for k := range s.instances.all {
+		s.byKernelName[k.kernel] = k
 	}
 	for len(b) > 0 {
 		var line []byte
@@ -231,8 +231,8 @@ func perDisk(f ioFunc) pmda.FetchFunc {
 // number of one disk is not known, because the sum would decrease.
 func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	return pmda.FromUint(func() (sum uint64, ok bool) {
-		for _, i := range s.instances.byName {
-			n, ok := f(&i.data)
+		for k := range s.instances.all {
+			n, ok := f(k)
 			if !ok {
 				return 0, false
 			}

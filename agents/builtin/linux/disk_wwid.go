@@ -64,8 +64,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 		p := w.instances.add(name)
 		if p != nil {
 			p.list, p.names = p.list[:0], p.names[:0]
-		} else if i := w.instances.byName[string(name)]; i != nil {
-			p = &i.data
+		} else if p = w.instances.get(string(name)); p != nil {
 			p.names = append(p.names, ' ')
 		} else {
 			return true // not a valid name

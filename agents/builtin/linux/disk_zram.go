@@ -19,11 +19,11 @@ type zramFiles struct {
 func zramMetrics(s *disks) []pmda.Metric {
 	source := func(read func(k *disk)) *pmda.Source {
 		return &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-			for _, i := range s.instances.byName {
-				if i.data.zram == nil {
-					i.data.zram = new(zramFiles)
+			for k := range s.instances.all {
+				if k.zram == nil {
+					k.zram = new(zramFiles)
 				}
-				read(&i.data)
+				read(k)
 			}
 			return nil
 		}}

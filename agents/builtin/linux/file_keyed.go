@@ -68,5 +68,8 @@ func (k *keyed) field(name string) *optionalUint {
 	return k.fields[name]
 }
 
-// value returns a FetchFunc for a field.
+// value returns a FetchFunc for a field. Inlined, it would be compiled once more for each row of a
+// table.
+//
+//go:noinline
 func (k *keyed) value(name string) pmda.FetchFunc { return k.field(name).fetch() }

@@ -130,8 +130,8 @@ func (f *filesystems) readFile(context.Context, *pmda.Request) error {
 // expire makes the next fetch call statfs(2) again.
 func (f *filesystems) expire() {
 	for _, s := range []*instances[filesystem]{f.devices, f.tmpfs} {
-		for _, i := range s.byName {
-			i.data.statfsDone = false
+		for fs := range s.all {
+			fs.statfsDone = false
 		}
 	}
 	if f.reached != nil {

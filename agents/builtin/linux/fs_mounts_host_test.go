@@ -104,7 +104,7 @@ func TestStatfsInMemory(t *testing.T) {
 	// The mount points of another process may be other directories in this one.
 	f.reached = newReachedMounts(f.h, "proc/1")
 	f.parse(append(f.text, "/dev/a / ext4 rw 0 0\n"...))
-	if i := f.devices.byName["/dev/a"]; i.data.inMemory {
+	if f.devices.get("/dev/a").inMemory {
 		t.Error("mounts of another process: statfs(2) is taken not to wait")
 	}
 	for p, dir := range map[string]string{"/a/b": "/a", "/a": "/a", "/x": "/"} {

@@ -8,16 +8,21 @@ import (
 
 // instances is an instance domain whose instances come and go, and keep their ids,
 // such as disks or interfaces. Each instance has a T.
+type instances[T any] struct{ *instanceSet }
+
+// An instanceSet is what instances of all types have. It embeds no Cache: the compiler would make
+// some 80 functions for each of the types.
 //
 // A refresh is begin, add for each instance that exists, and end. If the request ends
 // meanwhile, add adds no more instances, and the next refresh corrects that. Usually the
 // instances are the same, in the same order, as in the refresh before. Then the
 // cache, which has all instances that ever existed, is not touched.
-type instances[T any] struct {
-	*cache.Cache
+type instanceSet struct {
+	cache      *cache.Cache
 	h          *host
-	byName     map[string]*instance[T]
-	order      []*instance[T]   // in the order of add
+	newData    func() any // of a new instance
+	byName     map[string]*instance
+	order      []*instance      // in the order of add
 	unchanged  bool             // so far, this refresh had the same instances as the one before
 	rebuild    bool             // the next refresh must update the cache
 	list       []activeInstance // of the cache, for Each
@@ -30,12 +35,12 @@ type instances[T any] struct {
 	fileError  string // last error of the file
 }
 
-var _ pmda.Finder = (*instances[int])(nil)
+var _ pmda.Finder = (*instanceSet)(nil)
 
-type instance[T any] struct {
+type instance struct {
 	name       string
 	generation uint64 // of the last refresh that had it
-	data       T
+	data       any    // a *T
 }
 
 // An activeInstance is an active entry of the cache.
@@ -46,8 +51,12 @@ type activeInstance struct {
 }
 
 func newInstances[T any](h *host, serial int) *instances[T] {
-	s := &instances[T]{h: h, byName: make(map[string]*instance[T]), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
-	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
+	return &instances[T]{newInstanceSet(h, serial, func() any { return new(T) })}
+}
+
+func newInstanceSet(h *host, serial int, newData func() any) *instanceSet {
+	s := &instanceSet{h: h, newData: newData, byName: make(map[string]*instance), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
+	s.cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
 	return s
 }
 
@@ -73,17 +82,17 @@ func newTransientInstances[T any](h *host, serial int) *instances[T] {
 const maxInactive = 10000
 
 // begin starts a refresh.
-func (s *instances[T]) begin() {
+func (s *instanceSet) begin() {
 	if s.h.container != nil || s.transient {
-		if _, inactive := s.Size(); inactive > maxInactive {
-			s.CullAll()
-			s.Reorg()
+		if _, inactive := s.cache.Size(); inactive > maxInactive {
+			s.cache.CullAll()
+			s.cache.Reorg()
 			clear(s.byName)
 			s.rebuild = true
 		}
 	}
 	if s.loadIDs {
-		loaded, err := s.TryLoad()
+		loaded, err := s.cache.TryLoad()
 		if err != nil {
 			s.warn(err)
 		}
@@ -101,23 +110,47 @@ func (s *instances[T]) begin() {
 
 // markChanged is called at the first difference from the refresh before. It makes
 // the instances that this refresh has added so far the active ones of the cache.
-func (s *instances[T]) markChanged() {
+func (s *instanceSet) markChanged() {
 	s.unchanged, s.listValid = false, false
 	s.order = s.order[:s.present]
-	s.HideAll()
+	s.cache.HideAll()
 	for _, i := range s.order {
 		// No error: the cache accepted the name before.
-		_, _ = s.Add(i.name, &i.data)
+		_, _ = s.cache.Add(i.name, i.data)
 	}
 }
 
 // fileDue reports whether the file of ids should be read or written now. Then a
 // refresh is necessary even if the instances are the same.
-func (s *instances[T]) fileDue() bool { return s.loadIDs && s.LoadDue() || s.saveIDs && s.SaveDue() }
+func (s *instanceSet) fileDue() bool {
+	return s.loadIDs && s.cache.LoadDue() || s.saveIDs && s.cache.SaveDue()
+}
+
+// all calls yield with the T of each instance that exists.
+func (s *instances[T]) all(yield func(*T) bool) {
+	for _, i := range s.byName {
+		if !yield(i.data.(*T)) {
+			return
+		}
+	}
+}
+
+// get returns the T of an instance, or nil if the name is not one's.
+func (s *instances[T]) get(name string) *T {
+	if i := s.byName[name]; i != nil {
+		return i.data.(*T)
+	}
+	return nil
+}
 
 // add adds an instance that exists, and returns its T. It returns nil if the name
 // is not valid, or was added in this refresh already, or if the request has ended.
 func (s *instances[T]) add(name []byte) *T {
+	data, _ := s.instanceSet.add(name).(*T)
+	return data
+}
+
+func (s *instanceSet) add(name []byte) any {
 	if s.h.checkpoint() != nil {
 		return nil
 	}
@@ -126,42 +159,42 @@ func (s *instances[T]) add(name []byte) *T {
 			i := s.order[s.present]
 			i.generation = s.generation
 			s.present++
-			return &i.data
+			return i.data
 		}
 		s.markChanged()
 	}
 	i := s.byName[string(name)]
 	if i == nil {
-		i = &instance[T]{name: string(name)}
-		if _, err := s.Add(i.name, &i.data); err != nil {
+		i = &instance{name: string(name), data: s.newData()}
+		if _, err := s.cache.Add(i.name, i.data); err != nil {
 			return nil
 		}
 		s.byName[i.name] = i
 	} else if i.generation == s.generation {
 		return nil
-	} else if _, err := s.Add(i.name, &i.data); err != nil {
+	} else if _, err := s.cache.Add(i.name, i.data); err != nil {
 		return nil
 	}
 	i.generation = s.generation
 	s.order = append(s.order, i)
 	s.present++
-	return &i.data
+	return i.data
 }
 
 // hide makes an instance that was added inactive.
-func (s *instances[T]) hide(name []byte) {
+func (s *instanceSet) hide(name []byte) {
 	if s.unchanged {
 		s.markChanged()
 	}
 	if i := s.byName[string(name)]; i != nil {
 		// No error: add has put the name into the cache.
-		_ = s.Hide(i.name)
+		_ = s.cache.Hide(i.name)
 		s.rebuild, s.listValid = true, false
 	}
 }
 
 // end ends a refresh.
-func (s *instances[T]) end() {
+func (s *instanceSet) end() {
 	if s.h.checkpoint() != nil {
 		return // instances may be missing
 	}
@@ -176,17 +209,20 @@ func (s *instances[T]) end() {
 		}
 	}
 	if s.saveIDs {
-		if err := s.TrySave(); err != nil {
+		if err := s.cache.TrySave(); err != nil {
 			s.warn(err)
 		}
 	}
 }
 
-// Each implements pmda.Instances. Find is that of the cache.
-func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) {
+// Find implements pmda.Finder.
+func (s *instanceSet) Find(id int32) (name string, data any, ok bool) { return s.cache.Find(id) }
+
+// Each implements pmda.Instances.
+func (s *instanceSet) Each(yield func(inst int32, name string, data any) bool) {
 	if !s.listValid {
 		s.list, s.listValid = s.list[:0], true
-		s.Cache.Each(func(id int32, name string, data any) bool {
+		s.cache.Each(func(id int32, name string, data any) bool {
 			s.list = append(s.list, activeInstance{id, name, data})
 			return true
 		})
@@ -199,7 +235,7 @@ func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) 
 }
 
 // warn logs an error of the file of ids, unless it is the same as the last one.
-func (s *instances[T]) warn(err error) {
+func (s *instanceSet) warn(err error) {
 	if text := err.Error(); text != s.fileError {
 		s.fileError = text
 		s.h.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)

@@ -170,7 +170,7 @@ func TestIDsOfContainer(t *testing.T) {
 			}
 		}
 		s.end()
-		if active, away := s.Size(); active != at || away > maxInactive+at || len(s.byName) != at {
+		if active, away := s.cache.Size(); active != at || away > maxInactive+at || len(s.byName) != at {
 			t.Fatalf("after %d refreshes %d instances are active, %d inactive, and %d by name", turn, active, away, len(s.byName))
 		}
 	}

@@ -123,7 +123,7 @@ func (p *ipc) set(o *ipcObject, line []byte) {
 }
 
 func (p *ipc) indom() *pmda.InDom {
-	return &pmda.InDom{Serial: int(p.instances.InDom().Serial()), Insts: p.instances, Source: p.source}
+	return &pmda.InDom{Serial: int(p.instances.cache.InDom().Serial()), Insts: p.instances, Source: p.source}
 }
 
 // value returns a FetchFunc for a column of each object.
@@ -200,8 +200,8 @@ func shmMetrics(h *host) []pmda.Metric {
 	zero := pmda.FromUint(func() (uint64, bool) { return 0, p.exists })
 	pages := pmda.FromUint(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
-		for _, i := range p.instances.byName {
-			total += (i.data.nums[size].n + page - 1) / page * page
+		for o := range p.instances.all {
+			total += (o.nums[size].n + page - 1) / page * page
 		}
 		return total, p.exists
 	})

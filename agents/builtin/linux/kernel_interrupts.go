@@ -228,8 +228,8 @@ func (q *interrupts) columns() {
 
 // indoms returns the instance domains of lines and cells.
 func (q *interrupts) indoms(source *pmda.Source) (lines, cells *pmda.InDom) {
-	return &pmda.InDom{Serial: q.lines.InDom().Serial(), Insts: q.lines, Source: source},
-		&pmda.InDom{Serial: q.cells.InDom().Serial(), Insts: q.cells, Source: source}
+	return &pmda.InDom{Serial: q.lines.cache.InDom().Serial(), Insts: q.lines, Source: source},
+		&pmda.InDom{Serial: q.cells.cache.InDom().Serial(), Insts: q.cells, Source: source}
 }
 
 // lineTotal, cellCount and cpuTotal set the values of instances.
@@ -247,11 +247,11 @@ func interruptMetrics(h *host, s *stat) []pmda.Metric {
 	lines, cells := q.indoms(source)
 	lines.Labels = pmda.Labels{"device_type": "irq", "indom_name": "per irq"}
 	lines.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		return pmda.Labels{"irq": i.Name, "irqtext": q.lines.byName[i.Name].data.text}, nil
+		return pmda.Labels{"irq": i.Name, "irqtext": q.lines.get(i.Name).text}, nil
 	}
 	cells.Labels = pmda.Labels{"device_type": []string{"irq", "cpu"}, "indom_name": "per cpu, per irq"}
 	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		c := &q.cells.byName[i.Name].data
+		c := q.cells.get(i.Name)
 		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
 	}
 	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, q.exists }) }
@@ -274,7 +274,7 @@ func softIRQMetrics(h *host, s *stat) []pmda.Metric {
 	lines.Labels = pmda.Labels{"indom_name": "per softirq"}
 	cells.Labels = pmda.Labels{"device_type": "cpu", "indom_name": "per cpu, per softirq"}
 	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		c := &q.cells.byName[i.Name].data
+		c := q.cells.get(i.Name)
 		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
 	}
 	return slices.Concat(table(pmda.Metric{InDom: lines}, []row{

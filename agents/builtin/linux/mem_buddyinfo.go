@@ -74,7 +74,7 @@ func (d *buddies) metrics() []pmda.Metric {
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per buddy per numa_node"},
 		// C differs: numa_node is 0 for all nodes.
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			b := &d.instances.byName[i.Name].data
+			b := d.instances.get(i.Name)
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
 		},
 	}

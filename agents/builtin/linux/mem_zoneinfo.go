@@ -250,7 +250,7 @@ func (z *zones) metrics() []pmda.Metric {
 		Source: source,
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per zone per numa_node"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.instances.byName[i.Name].data
+			d := z.instances.get(i.Name)
 			if d.name == "" {
 				return pmda.Labels{"numa_node": d.node}, nil
 			}
@@ -262,7 +262,7 @@ func (z *zones) metrics() []pmda.Metric {
 		Insts:  z.reserves,
 		Source: source,
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.reserves.byName[i.Name].data
+			d := z.reserves.get(i.Name)
 			return pmda.Labels{"numa_node": d.node, "zone": d.zone, "lowmem_reserved": d.low}, nil
 		},
 	}

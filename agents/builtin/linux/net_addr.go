@@ -96,8 +96,8 @@ func (a *addresses) instance(name []byte) *address {
 		d.hw, d.inet, d.inet6 = d.hw[:0], netip.Addr{}, netip.Prefix{}
 		return d
 	}
-	if i := a.instances.byName[string(name)]; i != nil {
-		return &i.data
+	if d := a.instances.get(string(name)); d != nil {
+		return d
 	}
 	return new(address) // not a valid name
 }

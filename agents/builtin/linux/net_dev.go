@@ -77,9 +77,9 @@ const maxInterfacePiece = 400
 func newInterfaces(h *host) *interfaces {
 	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(maxInterfacePiece), instances: newInstances[iface](h, indomInterface)}
 	n.addLink = func(l link) {
-		if i := n.instances.byName[string(l.name)]; i != nil {
+		if i := n.instances.get(string(l.name)); i != nil {
 			l.name = nil
-			i.data.link, i.data.linkGeneration = l, h.netGeneration
+			i.link, i.linkGeneration = l, h.netGeneration
 		}
 	}
 	n.source = &pmda.Source{Read: n.read}
