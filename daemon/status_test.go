@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -61,8 +63,18 @@ func TestAgentStatus(t *testing.T) {
 		!strings.HasPrefix(st.LastError, "the test says so; it was up for ") {
 		t.Errorf("down: %+v", st)
 	}
-	r.reloaded()
-	if st := r.Agents()[1]; st.State != AgentReady || st.Restarts != 1 || st.LastError == "" {
-		t.Errorf("up again: %+v", st)
+	// So it does with a file that has changed, if the line of the agent has not.
+	conf, err := os.ReadFile(filepath.Join(r.dir, "pmcd.conf"))
+	r.must(err)
+	for restarts, more := range []string{"", "# another line\n"} {
+		if more != "" {
+			a.Conn().Disconnect(errors.New("the test says so"))
+			testutil.Eventually(t, "down again", func() bool { return r.Agents()[1].State == AgentDown })
+			r.write("pmcd.conf", string(conf)+more)
+		}
+		r.reloaded()
+		if st := r.Agents()[1]; st.State != AgentReady || st.Restarts != restarts+1 || st.LastError == "" {
+			t.Errorf("up again after %q: %+v", more, st)
+		}
 	}
 }

@@ -54,23 +54,26 @@ func added(list []*agentset.Agent) int32 {
 	return 0
 }
 
-// reconcile makes the agents those of conf. It keeps agents whose line has not changed,
-// stops agents that are no longer in conf, and starts agents that are new, changed or
-// down.
+// reconcile makes the agents those of conf. It keeps agents whose line has not changed and starts
+// those of them that are down, stops agents that are no longer in conf, and starts agents that are
+// new or changed.
 func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	old := r.cfg.Routes.Load()
 	list := make([]*agentset.Agent, len(conf.Agents))
 	unchanged := make(map[*agentset.Agent]bool)
-	var fresh []*agentset.Agent
+	var start []*agentset.Agent
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
-		if a := old.Agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
+		a := old.Agent(spec.Domain)
+		if a != nil && a.Spec().Same(*spec) {
 			a.SetSpec(spec) // the name may have changed
-			list[i], unchanged[a] = a, true
-			continue
+			unchanged[a] = true
+		} else {
+			a = r.cfg.Agents.NewAgent(spec)
 		}
-		list[i] = r.cfg.Agents.NewAgent(spec)
-		fresh = append(fresh, list[i])
+		if list[i] = a; a.Conn() == nil {
+			start = append(start, a)
+		}
 	}
 	var stopping []*agentset.Agent
 	for _, a := range old.Agents() {
@@ -78,8 +81,8 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 			continue
 		}
 		stopping = append(stopping, a)
-		for _, b := range fresh {
-			if conflicts(a.Spec(), b.Spec()) {
+		for _, b := range start {
+			if !unchanged[b] && conflicts(a.Spec(), b.Spec()) {
 				b.StartAfter(a)
 			}
 		}
@@ -91,9 +94,9 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	for _, a := range stopping {
 		wg.Go(func() { a.DrainAndStop(ctx) })
 	}
-	r.cfg.Agents.Start(ctx, fresh)
+	r.cfg.Agents.Start(ctx, start)
 	wg.Wait()
-	if bits := added(fresh); bits != 0 {
+	if bits := added(start); bits != 0 {
 		r.cfg.Clients.Notify(bits)
 	}
 }
