@@ -61,7 +61,9 @@ func runAll(groups [][]step, s *summary) {
 // run runs a step.
 func (st step) run(s *summary) {
 	s.title(st.name)
+	begin := time.Now()
 	cmd := exec.Command(st.args[0], st.args[1:]...)
+	defer func() { s.took(st.name, time.Since(begin), cmd.ProcessState) }()
 	cmd.Env = append(os.Environ(), st.env...)
 	cmd.Stderr = os.Stderr
 	if !slices.Contains(st.args, "-json") {

@@ -27,11 +27,17 @@ var (
 		"./agents/launch/child", "./agents/launch/dsohost", "./agents/launch/roothelper", "./agents/launch/shared",
 		"./agents/serve/...", "./pdu/pmapi"}
 	// Tests that boot machines.
-	booted = []string{"./cmd/pmcd/systemtest", "./cmd/pmcd/packagetest", "./cmd/pmcd/internal/booted"}
+	booted = []string{"./cmd/pmcd/systemtest", "./cmd/pmcd/internal/booted"}
 	// Tests that run PCP's programs.
 	peers = []string{"./cmd/pmcd/peertest/..."}
-	// Tests that run for minutes. fuzztest takes all CPUs.
-	long = []string{"./cmd/pmcd/plugintest", "./cmd/pmcd/fuzztest", "./cmd/pmcd/qemutest", "./cmd/pmcd/releasetest", "./cmd/pmcd/pmdatest"}
+	// Tests that build pmcd in other ways.
+	compiling = []string{"./cmd/pmcd/plugintest", "./cmd/pmcd/packagetest"}
+	// Tests that take all CPUs.
+	fuzzed = []string{"./cmd/pmcd/fuzztest"}
+	// Tests with another release of PCP, and with PCP's agents for other programs.
+	others = []string{"./cmd/pmcd/releasetest", "./cmd/pmcd/pmdatest"}
+	// Tests that run for minutes.
+	long = slices.Concat(compiling, fuzzed, others, []string{"./cmd/pmcd/qemutest"})
 	// Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./agents/internal/tracepdu",
 		"./agents/pmda/cache", "./agents/builtin/linux", "./agents/builtin/mmv", "./agents/rawio"}
@@ -82,7 +88,8 @@ func groups(name string) [][]step {
 			beside[0] = append(beside[0], st.niced())
 		}
 		beside[0] = append(beside[0],
-			tests("Go plugins", long[:1], "-count=1", "-timeout=30m").niced(),
+			// One after the other: both build pmcd without cgo.
+			tests("Go plugins and releases", compiling, "-count=1", "-p=1", "-timeout=30m").niced(),
 			build("darwin", "./pdu/...").niced(), build("windows", "./pdu/...").niced(),
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
@@ -90,8 +97,8 @@ func groups(name string) [][]step {
 			tests("what builds programs", []string{"./agents/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
 			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
 		return slices.Concat(beside, machines, [][]step{
-			{tests("PCP's agents, releases", long[3:], "-count=1", "-p=1", "-timeout=20m")},
-			{tests("the daemon, fuzzed", long[1:2], "-count=1")},
+			{tests("PCP's agents, another release of PCP", others, "-count=1", "-p=1", "-timeout=20m")},
+			{tests("the daemon, fuzzed", fuzzed, "-count=1")},
 		})
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +61,16 @@ func (s *summary) command(name string, out []byte, err error) {
 		fmt.Fprintf(s.out, "FAIL %s: %v\n", name, err)
 		s.failures = append(s.failures, name)
 	}
+}
+
+// took prints how long a step that has ended took, and its CPU time with that of its children.
+func (s *summary) took(name string, d time.Duration, end *os.ProcessState) {
+	if end == nil {
+		return // it did not start
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "== %s took %v, CPU time %v\n", name, d.Round(time.Second), (end.UserTime() + end.SystemTime()).Round(time.Second))
 }
 
 func (s *summary) failed() bool {
