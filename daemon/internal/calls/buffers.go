@@ -33,8 +33,8 @@ func (c *Caller) Clear() (bytes int) {
 		p := &c.Subs[:cap(c.Subs)][i]
 		p.Agent, p.Conn, p.sent, p.Call.Key, p.Call.Waiter = nil, nil, nil, nil, nil
 		clear(p.Store[:cap(p.Store)]) // aliases the input
-		if bytes += cap(p.Req) + cap(p.Reply) + p.Sets.Cap(); bytes > MaxKept {
-			p.Req, p.Reply, p.Sets = nil, nil, pdu.Sets{}
+		if bytes += p.bytes(); bytes > MaxKept {
+			p.free()
 		}
 	}
 	// What Result writes to is Out.
@@ -54,10 +54,20 @@ func (c *Caller) FreeLarge() {
 		c.Result = pdu.ResultWriter{}
 	}
 	for i := range c.Subs[:cap(c.Subs)] {
-		if p := &c.Subs[:cap(c.Subs)][i]; cap(p.Req)+cap(p.Reply)+p.Sets.Cap() > MaxNormal/8 {
-			p.Req, p.Reply, p.Sets = nil, nil, pdu.Sets{}
+		if p := &c.Subs[:cap(c.Subs)][i]; p.bytes() > MaxNormal/8 {
+			p.free()
 		}
 	}
+}
+
+// bytes returns how many bytes the buffers of s have.
+func (s *Sub) bytes() int {
+	return cap(s.Req) + cap(s.Reply) + s.Sets.Cap() + 4*cap(s.Fetch.PMIDs) + 48*cap(s.Store)
+}
+
+// free frees the buffers of s.
+func (s *Sub) free() {
+	s.Req, s.Reply, s.Sets, s.Fetch.PMIDs, s.Store = nil, nil, pdu.Sets{}, nil, nil
 }
 
 // replyBuffers are the large buffers for replies of Callers that wait for their turns at

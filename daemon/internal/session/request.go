@@ -237,17 +237,28 @@ func (h *requestHistory) release(r *request) {
 	}
 }
 
+// pmidBytes returns how many bytes the PMIDs of a fetch take.
+func (r *request) pmidBytes() int { return r.distinct.bytes() + 4*cap(r.fetch.PMIDs) }
+
+// freeLarge frees large buffers when the session has to wait for its client.
+func (r *request) freeLarge() {
+	r.calls.FreeLarge()
+	if r.pmidBytes() > calls.MaxNormal {
+		r.distinct, r.fetch.PMIDs = distinct{}, nil
+	}
+}
+
 // clear forgets what was handled, and frees buffers that are too large to be kept.
 // It reports whether r has become large.
 func (r *request) clear() (grown bool) {
 	r.s, r.in, r.next = nil, r.in[:0], 0
-	if r.distinct.bytes() > calls.MaxKept {
-		r.distinct = distinct{}
+	if r.pmidBytes() > calls.MaxKept {
+		r.distinct, r.fetch.PMIDs = distinct{}, nil
 	}
 	if cap(r.in) > freeRequest { // holdRequest has accounted for this session only
 		r.in = make([]byte, 0, 2<<10)
 	}
-	large := r.calls.Clear()+cap(r.in)+r.distinct.bytes() > calls.MaxNormal
+	large := r.calls.Clear()+cap(r.in)+r.pmidBytes() > calls.MaxNormal
 	grown = !r.large && large
 	r.large = large
 	return grown

@@ -43,7 +43,7 @@ func (s *session) BeforeDecrypt() {
 // and what is being written.
 func (s *session) BeforeWait() {
 	if s.current != nil {
-		s.current.calls.FreeLarge()
+		s.current.freeLarge()
 	}
 	s.endLarge()
 	s.endProgress()
