@@ -78,18 +78,17 @@ type Client struct {
 	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
-	mu           sync.Mutex     // guards the following; not held over I/O
-	inflight     []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
-	granted      int            // slots given to calls that are not yet in inflight
-	exclusive    bool           // no request may follow the last one that got a slot, before its reply
-	fewer        int            // slots less than opt.Depth, after a reply that took longer than maxQuickReply
-	everNotReady bool           // the agent has said that it is not ready
-	reading      bool
-	waiting      fairqueue.Queue[*pendingCall] // for a slot
-	freeCalls    []*pendingCall                // for reuse
-	exitErr      error                         // why the agent's process has ended; what it wrote can still be read
-	err          error                         // why the Client has ended
-	lastPending  transport.Pending             // the request that a late or ended agent has not answered
+	mu          sync.Mutex     // guards the following; not held over I/O
+	inflight    []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
+	granted     int            // slots given to calls that are not yet in inflight
+	exclusive   bool           // no request may follow the last one that got a slot, before its reply
+	depth       int            // how many requests may be in flight: opt.Depth, or less after a slow reply
+	reading     bool
+	waiting     fairqueue.Queue[*pendingCall] // for a slot
+	freeCalls   []*pendingCall                // for reuse
+	exitErr     error                         // why the agent's process has ended; what it wrote can still be read
+	err         error                         // why the Client has ended
+	lastPending transport.Pending             // the request that a late or ended agent has not answered
 }
 
 var (

@@ -47,7 +47,9 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	}
 	c.refuseWaiting(err)
 	c.reading = true
-	c.everNotReady = c.everNotReady || s == NotReady
+	if s == NotReady {
+		c.opt.Depth, c.depth = 1, 1
+	}
 	c.state.Store(int32(s))
 	c.tasks.Add(1)
 	go c.background(s, owed)
@@ -95,7 +97,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 			s, replyUncertain, inGrace = NotReady, true, false
 			err = c.setReadDeadline(time.Time{})
 			c.mu.Lock()
-			c.everNotReady = true
+			c.opt.Depth, c.depth = 1, 1
 			c.state.Store(int32(s))
 			c.mu.Unlock()
 			c.notifyState(s)

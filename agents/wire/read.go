@@ -88,9 +88,10 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	}
 	f.answered = now
 	if now.Sub(f.began) > maxQuickReply {
-		c.fewer = c.opt.Depth
+		c.depth = 1
+	} else {
+		c.depth = min(c.depth+1, c.opt.Depth)
 	}
-	c.fewer = max(0, c.fewer-1)
 	c.inflight = slices.Delete(c.inflight, 0, 1)
 	if len(c.inflight) > 0 {
 		c.inflight[0].startTimeout(now)

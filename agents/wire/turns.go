@@ -78,7 +78,7 @@ const maxQuickReply = 10 * time.Millisecond
 // admits reports whether f may be sent now. The caller holds mu.
 func (c *Client) admits(f *pendingCall) bool {
 	n := len(c.inflight) + c.granted
-	return n == 0 || n < c.opt.Depth-c.fewer && f.smallRequest && !c.exclusive && !c.everNotReady
+	return n == 0 || n < c.depth && f.smallRequest && !c.exclusive
 }
 
 // admit gives f a slot. The caller holds mu.
