@@ -24,6 +24,7 @@ func (d *Daemon) newSessions() *session.Server {
 		MaxMetrics:       d.cfg.MaxMetrics,
 		Memory:           d.cfg.Memory,
 		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.MemoryLimit),
+		LargeReplies:     PartOf(session.DefaultLargeReplies, d.cfg.MemoryLimit),
 		Relays:           d.cfg.Relays,
 		MaxReply:         d.cfg.MaxReply,
 		Labels:           session.LabelSource{Dir: d.cfg.LabelDir},

@@ -54,7 +54,7 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 	s, c := newTurn(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
 	var other fairqueue.Use
-	s.srv.large.Start(&other, maxLargeReplies, &s.client.Key)
+	s.srv.large.Start(&other, DefaultLargeReplies, &s.client.Key)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -11,9 +11,9 @@ const (
 	// minLargeReply is the size, in bytes, from which a reply is large.
 	minLargeReply = 1 << 20
 
-	// maxLargeReplies is how many bytes large replies may have together, if there is no limit
-	// for one. One of them may be longer.
-	maxLargeReplies = 64 << 20
+	// DefaultLargeReplies is how many bytes large replies may have together. One of them may
+	// be longer.
+	DefaultLargeReplies = 64 << 20
 )
 
 // beginLarge waits for the turn of a reply of size bytes if that is large.

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 )
 
@@ -17,7 +19,7 @@ func TestLargeReplyWaits(t *testing.T) {
 		t.Error("a small reply has a turn")
 	}
 	var first fairqueue.Use
-	s.srv.large.Start(&first, maxLargeReplies, new(fairqueue.Key))
+	s.srv.large.Start(&first, DefaultLargeReplies, new(fairqueue.Key))
 	begun := make(chan struct{})
 	go func() {
 		s.beginLarge(minLargeReply)
@@ -28,6 +30,10 @@ func TestLargeReplyWaits(t *testing.T) {
 	<-begun
 	if n := s.srv.slots.InUse(); n != 1 || s.srv.large.Used() != minLargeReply {
 		t.Errorf("%d slots and %d bytes in use", n, s.srv.large.Used())
+	}
+	want := quota.Status{Name: "large replies", Unit: "bytes", Used: minLargeReply, Limit: DefaultLargeReplies}
+	if list := s.srv.Limits(); !slices.Contains(list, want) {
+		t.Errorf("the limits are %+v", list)
 	}
 	s.BeforeWait()
 	s.endLarge()

@@ -67,6 +67,10 @@ type Config struct {
 
 	Memory MemoryLimits // fields that are 0 are those of DefaultMemory
 
+	// LargeReplies is how many bytes replies of 1 MiB and more may have together while they are
+	// made; 0 is DefaultLargeReplies.
+	LargeReplies int64
+
 	// MaxInProgress is how many clients may have a request in progress; 0 is
 	// DefaultMaxInProgress.
 	MaxInProgress int64
@@ -126,7 +130,7 @@ func New(cfg Config) *Server {
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
 	s.limits.set(cfg.Memory)
 	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
-	s.large = fairqueue.NewLimiter(cmp.Or(int64(cfg.MaxReply), maxLargeReplies))
+	s.large = fairqueue.NewLimiter(cmp.Or(cfg.LargeReplies, DefaultLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout
 	s.admission.sasl = cfg.SASL
 	if cfg.SASL == nil {
