@@ -30,8 +30,8 @@ type Missing struct {
 	Timeout func() time.Duration // for an agent to answer a probe
 	probes  sync.WaitGroup
 
-	n    atomic.Int32 // of missing and logged, to be read without mu
-	next atomic.Int64 // when the first check is due, in ns since 1970; 0 is never
+	n    atomic.Int32              // of missing and logged, to be read without mu
+	next atomic.Pointer[time.Time] // when the first check is due; nil is never
 
 	mu      sync.Mutex // guards the following, which sessions, probes and the supervision of agents use
 	missing map[subtree]*missing
@@ -102,13 +102,17 @@ func (m *Missing) miss(c *clients.Client, key subtree, why reason) (first bool) 
 // update sets what is read without mu. The caller holds mu.
 func (m *Missing) update() {
 	m.n.Store(int32(len(m.missing) + len(m.logged)))
-	var next int64
+	var next time.Time
 	for _, g := range m.missing {
-		if n := g.next.UnixNano(); !g.next.IsZero() && len(g.clients) > 0 && (next == 0 || n < next) {
-			next = n
+		if !g.next.IsZero() && len(g.clients) > 0 && (next.IsZero() || g.next.Before(next)) {
+			next = g.next
 		}
 	}
-	m.next.Store(next)
+	if next.IsZero() {
+		m.next.Store(nil)
+		return
+	}
+	m.next.Store(&next)
 }
 
 // answered notes that an agent has given the names of one of its dynamic roots, or
@@ -207,7 +211,7 @@ func (m *Missing) answers(domain int) bool {
 
 // Check looks for subtrees that are back, if that is due. Each fetch calls it.
 func (m *Missing) Check(now time.Time) {
-	if next := m.next.Load(); next == 0 || now.UnixNano() < next {
+	if next := m.next.Load(); next == nil || now.Before(*next) {
 		return
 	}
 	for _, key := range m.due(now) {

@@ -41,8 +41,8 @@ func TestChecksBecomeSeldom(t *testing.T) {
 		s.update()
 	}
 	s.Forget(c)
-	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != 0 {
-		t.Errorf("without a client: %v, next %d", due, s.next.Load())
+	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != nil {
+		t.Errorf("without a client: %v, next %v", due, s.next.Load())
 	}
 	s.answered(nil, key)
 	if n := s.n.Load(); n != 0 {
@@ -155,8 +155,8 @@ func TestCheck(t *testing.T) {
 	for i := range 3 {
 		later = later.Add(2 * firstCheck)
 		s.Check(later)
-		if s.next.Load() == 0 || len(s.missing) != 2 || c.Notices.Load() != 0 {
-			t.Errorf("after check %d of a fenced agent: next at %d, %d missing, told %d", i, s.next.Load(), len(s.missing), c.Notices.Load())
+		if s.next.Load() == nil || len(s.missing) != 2 || c.Notices.Load() != 0 {
+			t.Errorf("after check %d of a fenced agent: next at %v, %d missing, told %d", i, s.next.Load(), len(s.missing), c.Notices.Load())
 		}
 	}
 	table.Agent(240).SetFenced(false)
@@ -172,7 +172,29 @@ func TestCheck(t *testing.T) {
 
 	s.miss(c, all, down)
 	s.Forget(c)
-	if s.next.Load() != 0 || s.missing[all] == nil {
+	if s.next.Load() != nil || s.missing[all] == nil {
 		t.Error("a check is due although no client misses names, or the agent is forgotten")
+	}
+}
+
+// A clock that is set changes nothing.
+func TestCheckWhenTheClockIsSet(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, step := range []time.Duration{day, -day} {
+		checks := 0
+		s := Missing{Routes: func() *routes.Table {
+			checks++
+			return new(routes.Table)
+		}}
+		s.miss(new(clients.Client), subtree{domain: 240}, down)
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{-firstCheck, 0}, {2 * firstCheck, 1}} {
+			s.Check(testutil.ClockSet(time.Now().Add(tt.after), step))
+			if checks != tt.want {
+				t.Errorf("clock set by %v, %v later: %d checks, want %d", step, tt.after, checks, tt.want)
+			}
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 type hostname struct {
 	get   func() (string, error)
 	every time.Duration
-	next  atomic.Int64 // when to look again, in Unix nanoseconds
+	next  atomic.Pointer[time.Time] // when to look again; nil before the first look
 
 	mu   sync.Mutex // guards the following: fetches of several clients, and a reload, look
 	name string     // "" before the first look
@@ -28,13 +28,17 @@ func (h *hostname) current() string {
 }
 
 // due reports whether the last look was some time ago.
-func (h *hostname) due(now time.Time) bool { return now.UnixNano() >= h.next.Load() }
+func (h *hostname) due(now time.Time) bool {
+	next := h.next.Load()
+	return next == nil || !now.Before(*next)
+}
 
 // look gets the name. It returns the one before, too, which is "" at the first look.
 func (h *hostname) look(now time.Time) (before, name string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.next.Store(now.Add(h.every).UnixNano())
+	next := now.Add(h.every)
+	h.next.Store(&next)
 	name, err = h.get()
 	if err != nil {
 		return "", "", err
