@@ -116,6 +116,7 @@ func (a *acct) openSystem() (fd int, err error) {
 // older than the lifetime.
 func (a *acct) update(now time.Time) {
 	check := seconds(a.checkInterval)
+	add := func(r *acctRecord) { a.add(r, now) }
 	fd, err := a.openSystem()
 	if err == nil {
 		defer syscall.Close(fd)
@@ -126,12 +127,12 @@ func (a *acct) update(now time.Time) {
 	}
 	if a.system.active {
 		a.stopPrivate()
-		a.system.read(fd, maxEnded, a.add)
+		a.system.read(fd, maxEnded, add)
 	} else {
-		a.updatePrivate(now, check)
+		a.updatePrivate(now, check, add)
 	}
 	a.ended = slices.DeleteFunc(a.ended, func(r acctRecord) bool {
-		old := now.Unix()-r.ended(a.hertz) > int64(a.lifetime)
+		old := now.Sub(r.end) > seconds(a.lifetime)
 		if old {
 			delete(a.pids, r.pid)
 		}
@@ -139,11 +140,11 @@ func (a *acct) update(now time.Time) {
 	})
 }
 
-func (a *acct) updatePrivate(now time.Time, check time.Duration) {
+func (a *acct) updatePrivate(now time.Time, check time.Duration, add func(r *acctRecord)) {
 	if a.private != nil {
 		fd := int(a.private.file.Fd())
 		if a.private.check(fd, now, check) == nil && a.private.active {
-			a.private.read(fd, maxEnded, a.add)
+			a.private.read(fd, maxEnded, add)
 			return
 		}
 		a.stopPrivate()
@@ -177,8 +178,9 @@ func (a *acct) clearEnded() {
 	a.ended = a.ended[:0]
 }
 
-// add keeps a record, unless there is one with the same process id already.
-func (a *acct) add(r *acctRecord) {
+// add keeps a record, unless there is one with the same process id already. It is kept for
+// its lifetime also if the clock is set meanwhile.
+func (a *acct) add(r *acctRecord, now time.Time) {
 	if r.pid <= 0 || a.pids[r.pid] {
 		return
 	}
@@ -187,6 +189,7 @@ func (a *acct) add(r *acctRecord) {
 		a.ended = slices.Delete(a.ended, 0, 1)
 	}
 	a.pids[r.pid] = true
+	r.end = now.Add(-time.Duration(max(0, now.Unix()-r.ended(a.hertz))) * time.Second)
 	a.ended = append(a.ended, *r)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"time"
 )
 
 // acctSize is the length of a record of process accounting, in bytes.
@@ -39,8 +40,9 @@ type acctRecord struct {
 	uid, gid uint32
 	pid      int32 // above 0
 	ppid     uint32
-	btime    uint32  // when it was started, in seconds since 1970
-	etime    float32 // elapsed time, in ticks
+	btime    uint32    // when it was started, in seconds since 1970
+	etime    float32   // elapsed time, in ticks
+	end      time.Time // when it ended, if the clock was right when the record was read
 	counters [acctNums]uint64
 	comm     string
 }

@@ -161,6 +161,22 @@ func TestAcct(t *testing.T) {
 	r.Want(map[string]string{"acct.control.state": "0", "acct.psinfo.pid": ""})
 }
 
+// Records are kept for their lifetime when the clock is set.
+func TestAcctWhenTheClockIsSet(t *testing.T) {
+	for _, step := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		r := newAcctHarness(t)
+		r.now = time.Now()
+		r.Want(map[string]string{"acct.psinfo.pid": ""})
+		r.append(acctBytes(5, uint32(r.now.Unix()-20), 1, "x"))
+		r.Want(map[string]string{"acct.psinfo.pid": "x=5"})
+		read := r.now
+		r.now = testutil.ClockSet(read.Add(39*time.Second), step)
+		r.Want(map[string]string{"acct.psinfo.pid": "x=5"})
+		r.now = testutil.ClockSet(read.Add(41*time.Second), step)
+		r.Want(map[string]string{"acct.psinfo.pid": ""})
+	}
+}
+
 // Of many records the last are kept.
 func TestManyAcct(t *testing.T) {
 	r := newAcctHarness(t)
@@ -409,7 +425,7 @@ func FuzzAcct(f *testing.F) {
 				t.Fatal(err)
 			}
 			a.system.lastSize += int64(len(b))
-			a.system.read(int(file.Fd()), maxEnded, a.add)
+			a.system.read(int(file.Fd()), maxEnded, func(r *acctRecord) { a.add(r, time.Now()) })
 			seen := map[int32]bool{}
 			a.Each(func(pid int32, name string, _ any) bool {
 				if pid <= 0 || seen[pid] || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' }) {
