@@ -40,29 +40,31 @@ func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr,
 func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, started time.Time) *ctl.Report {
 	// A reload that is counted is over: agents are looked at after the count.
 	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
+	now := time.Now()
+	by := func(t time.Time) time.Time { return byNow(t, now) }
 	r := &ctl.Report{
 		Version:   pmcd.Version,
 		Build:     version,
 		PID:       os.Getpid(),
 		UID:       os.Geteuid(),
-		Now:       time.Now(),
-		Started:   started,
+		Now:       now,
+		Started:   by(started),
 		Embedded:  opt.Embedded,
 		Listening: make([]string, len(addrs)),
 		Problems:  append([]string{}, d.Problems()...),
 		Agents:    make([]ctl.Agent, len(agents)),
 		Clients:   make([]ctl.Client, len(clients)),
-		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
+		Reloads:   ctl.Reloads{Count: reloads.Count, Last: by(reloads.Last)},
 
 		Goroutines: d.Goroutines(),
 	}
 	for _, l := range d.Limits() {
 		r.Limits = append(r.Limits, ctl.Limit{
-			Name: l.Name, Unit: l.Unit, Used: l.Used, Limit: l.Limit, Disconnected: l.Disconnected, Last: l.Last, LastAt: l.LastAt,
+			Name: l.Name, Unit: l.Unit, Used: l.Used, Limit: l.Limit, Disconnected: l.Disconnected, Last: l.Last, LastAt: by(l.LastAt),
 		})
 	}
 	if o := d.LastOverload(); o != nil {
-		r.Overload = &ctl.Overload{Until: o.Until, TimeMS: o.Time.Milliseconds(), Requests: o.Requests, Most: o.Most, OfMost: o.OfMost}
+		r.Overload = &ctl.Overload{Until: by(o.Until), TimeMS: o.Time.Milliseconds(), Requests: o.Requests, Most: o.Most, OfMost: o.OfMost}
 	}
 	if t := d.TLS(); t != nil {
 		r.TLS = &ctl.TLS{Subject: t.Subject, Expires: t.Expires}
@@ -78,16 +80,16 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 	}
 	for i, a := range agents {
 		r.Agents[i] = ctl.Agent{
-			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: a.Since, PID: a.PID, Note: a.Note,
-			Restarts: a.Restarts, Failures: a.Failures, NextStart: a.NextStart,
-			LastError: a.LastError, ErrorAt: a.ErrorAt, StderrTail: a.StderrTail,
+			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: by(a.Since), PID: a.PID, Note: a.Note,
+			Restarts: a.Restarts, Failures: a.Failures, NextStart: by(a.NextStart),
+			LastError: a.LastError, ErrorAt: by(a.ErrorAt), StderrTail: a.StderrTail,
 			Requests: a.Requests, Errors: a.Errors, Abandoned: a.Abandoned,
 			MeanUS: a.Mean.Microseconds(), MaxUS: a.Max.Microseconds(),
 		}
 	}
 	for i, c := range clients {
 		r.Clients[i] = ctl.Client{
-			Number: c.Number, Address: c.Address, Since: c.Since,
+			Number: c.Number, Address: c.Address, Since: by(c.Since),
 			Whoami: c.Whoami, Container: c.Container, Denied: c.Denied,
 		}
 		if c.Unix {
@@ -98,4 +100,19 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 		}
 	}
 	return r
+}
+
+// byNow returns a time that was taken before, or of a timer, by the clock as it is now: the clock
+// may have been set since. So the status of a host whose clock was wrong at the start does not say
+// that pmcd is up for 50 years. The small corrections of NTP are left out: with them a time
+// would be another one in each report.
+func byNow(t, now time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	age := now.Sub(t)
+	if set := now.Round(0).Sub(t.Round(0)) - age; set.Abs() < time.Second+age.Abs()/1000 {
+		return t
+	}
+	return now.Add(-age)
 }

@@ -1,0 +1,29 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
+)
+
+func TestByNow(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	began := time.Now()
+	for _, age := range []time.Duration{0, time.Minute, year, -time.Minute} {
+		for _, step := range []time.Duration{0, 24 * time.Hour, -24 * time.Hour, 56 * year} {
+			now := testutil.ClockSet(began.Add(age), step)
+			// JSON has no monotonic reading.
+			if got := now.Round(0).Sub(byNow(began, now).Round(0)); got != age {
+				t.Errorf("clock set by %v: age %v, want %v", step, got, age)
+			}
+		}
+		// NTP has slowed the clock.
+		if now := testutil.ClockSet(began.Add(age), -(age / 3000).Truncate(time.Second)); byNow(began, now) != began {
+			t.Errorf("after %v: a small correction has changed the time", age)
+		}
+	}
+	if got := byNow(time.Time{}, began); !got.IsZero() {
+		t.Errorf("no time: %v", got)
+	}
+}
