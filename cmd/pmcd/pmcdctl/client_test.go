@@ -27,12 +27,15 @@ func startPmcd(t *testing.T, access string) *peer.Daemon {
 	if err := os.Mkdir(filepath.Join(etc, "labels"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	mounts := filepath.Join(etc, "mountstats")
+	write(t, mounts, "")
 	d, err := peer.Start(path, peer.Config{
-		Bare:   true,
-		Env:    []string{"PCP_SYSCONF_DIR=" + etc},
-		Agents: []string{"pmcd 2 dso pmcd_init /none", "simple 253 dso simple_init /none", "gone 254 pipe binary /no/such/file"},
+		Bare: true,
+		Env:  []string{"PCP_SYSCONF_DIR=" + etc, "NFSCLIENT_MOUNTSTATS_PATH=" + mounts},
+		Agents: []string{"pmcd 2 dso pmcd_init /none", "nfsclient 62 dso nfsclient_init builtin", "simple 253 dso simple_init /none",
+			"gone 254 pipe binary /no/such/file"},
 		Access: access,
-		PMNS: `root { pmcd simple gone }
+		PMNS: `root { pmcd nfsclient 62:*:* simple gone }
 pmcd { numclients 2:0:3 timezone 2:0:5 hostname 2:0:21 }
 simple { numfetch 253:0:0 color 253:0:1 time now 253:2:4 }
 simple.time { user 253:1:2 sys 253:1:3 }
@@ -88,6 +91,9 @@ func TestMetrics(t *testing.T) {
 		{"get pmcd.hostname", 0, "pmcd.hostname  \"{}\"\n", ""},
 		{"get simple.time", 0, "simple.time.{}  {} sec\nsimple.time.{}  {} sec\n", ""},
 		{"get simple.time nothing", 1, "simple.time{}", "pmcdctl: there is no metric nothing (pmcdctl list shows those that exist)\n"},
+		{"get nfsclient", 0, "nfsclient.export  {}\nnfsclient.ops.layouterror.errors  {}no values\n", ""}, // the agent has the names
+		{"get nfsclient.pages", 0, "nfsclient.pages.read   no values\nnfsclient.pages.write  no values\n", ""},
+		{"get nfsclient.page", 1, "", "pmcdctl: there is no metric nfsclient.page: did you mean nfsclient.age, nfsclient.pages?\n"},
 		{"get gone.x simple.numfetch", 1, "gone.x           no value: no agent for the domain (pmcdctl status shows why the agent is down)\nsimple.numfetch  {}\n", ""},
 		{"get simple.color[pink]", 1, "simple.color[pink]  no value: no such instance\n", ""},
 		{"get simple.numfetch[red]", 1, "simple.numfetch[red]  no value: no such instance\n", ""},
@@ -242,7 +248,7 @@ func TestCompletion(t *testing.T) {
 	d := startPmcd(t, "")
 	host := d.Host(peer.Unix)
 	for _, tt := range []struct{ args, want string }{
-		{"list -h {} ", "pmcd.\nsimple.\ngone.\n:6\n"},
+		{"list -h {} ", "pmcd.\nnfsclient.\nsimple.\ngone.\n:6\n"},
 		{"list -h {} sim", "simple.\n:6\n"},
 		{"get -h {} simple.n", "simple.numfetch\nsimple.now\n:4\n"},
 		{"get -h {} simple.now simple.t", "simple.time.\n:6\n"},

@@ -63,11 +63,16 @@ func Select(ctx context.Context, c *pmapi.Client, args []Selection) ([]Choice, e
 		switch err := errs[i]; {
 		case err == nil:
 			ch.Selected = []Selection{a}
-		case errors.Is(err, pdu.ErrnoNonLeaf):
-			if ch.Selected, err = below(ctx, c, a); IsLost(err) {
-				return nil, err
+		case errors.Is(err, pdu.ErrnoNonLeaf), errors.Is(err, pdu.ErrnoName): // a subtree, also one whose names its agent has
+			var belowErr error
+			if ch.Selected, belowErr = below(ctx, c, a); IsLost(belowErr) {
+				return nil, belowErr
 			}
-			ch.Err = withHint(err)
+			if errors.Is(belowErr, pdu.ErrnoName) {
+				ch.Err = unknown(ctx, c, a.Name, err)
+			} else {
+				ch.Err = withHint(belowErr)
+			}
 		default:
 			ch.Err = unknown(ctx, c, a.Name, err)
 		}
