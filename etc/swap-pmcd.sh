@@ -398,6 +398,9 @@ end() {
 # logged prints the size of the archive that a pmlogger writes.
 logged() { find -L "/proc/$1/fd" -maxdepth 1 -type f -name '*' -printf '%s\n' 2>/dev/null | awk '{n += $1} END {print n + 0}'; }
 
+# uptime prints the seconds since the boot: date would jump when the clock is set.
+uptime() { cut -d . -f 1 /proc/uptime; }
+
 # Seconds of a trial: how often it looks, how long agents have to become ready, how often it
 # compares, and how long a pmlogger has to connect again (80 s at most) and to log once more.
 look=5 ready=60 every=30 log=150
@@ -414,7 +417,7 @@ watch_trial() {
 	[ "$(running)" = ours ] || end "$unit runs PCP's pmcd nevertheless: name spaces of mounts may be forbidden"
 	was=$(main_pid)
 	: >$state/begun
-	logs=$(date +%s) bad=0
+	logs=$(uptime) bad=0
 	next=$((logs + ready))
 	loggers=
 	while read -r p; do # a unit that was stopped with pmcd may be one of these
@@ -423,7 +426,7 @@ watch_trial() {
 	for p in $loggers; do logged "$p" >"$state/logged.$p"; done
 	while :; do
 		sleep $look
-		now=$(date +%s)
+		now=$(uptime)
 		if [ ! -e $dropin ] || [ "$(main_pid)" != "$was" ]; then end "this pmcd has ended, or was restarted: journalctl -u $unit"; fi
 		for p in $loggers; do
 			[ -e "/proc/$p" ] || end "pmlogger, process $p, has ended"

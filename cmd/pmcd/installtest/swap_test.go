@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -382,4 +383,15 @@ func TestSwapArguments(t *testing.T) {
 		}
 	}
 	h.has("all of that", theirs, "")
+}
+
+// The time of a trial is not that of the clock, which an admin or NTP may set meanwhile.
+func TestSwapClock(t *testing.T) {
+	script, err := os.ReadFile(repo + "/etc/swap-pmcd.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := regexp.MustCompile(`.*\bdate \+.*`).Find(script); line != nil {
+		t.Errorf("the script uses the clock: %s", line)
+	}
 }
