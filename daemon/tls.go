@@ -68,15 +68,22 @@ type expiryWarning struct {
 // expiryEvery is how often the log has a warning about the same certificate.
 const expiryEvery = 24 * time.Hour
 
-// noteExpiry logs a warning if the certificate has expired or expires soon, once for each
-// certificate and once a day. Last is of the caller, the loop of Run.
+// noteExpiry logs a warning if the certificate is not valid or expires soon, once for each
+// certificate and once a day. Last is of the caller, the loop of Run. The problem can also end:
+// the clock of a host without a battery is often set after the start of pmcd.
 func (d *Daemon) noteExpiry(last *expiryWarning, now time.Time) {
-	s := d.tls.Load()
-	if s == nil || s.Same(last.server) && now.Sub(last.at) < expiryEvery {
+	s, text := d.tls.Load(), ""
+	if s != nil {
+		text = s.ExpiryProblem(now)
+	}
+	if text == "" {
+		if last.server != nil {
+			*last = expiryWarning{}
+			d.HealthChanged()
+		}
 		return
 	}
-	text := s.ExpiryProblem(now)
-	if text == "" {
+	if s.Same(last.server) && now.Sub(last.at) < expiryEvery {
 		return
 	}
 	*last = expiryWarning{s, now}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,7 +154,9 @@ func TestStartTLS(t *testing.T) {
 
 // A certificate that expires is a problem, and is logged once a day.
 func TestExpiry(t *testing.T) {
+	var reports atomic.Int32
 	r := newHarness(t, func(c *Config) {
+		c.Changed = func(Health) { reports.Add(1) }
 		dir := filepath.Dir(c.ConfigFile)
 		c.TLSConf = filepath.Join(dir, "tls.conf")
 		testutil.WriteCertificate(t, dir, "old", time.Now().Add(-time.Hour))
@@ -203,6 +206,27 @@ func TestExpiry(t *testing.T) {
 		if n := count(soon); n != tt.want {
 			t.Errorf("%d warnings after %v, want %d", n, tt.at, tt.want)
 		}
+	}
+
+	// A clock that is wrong at first, and is set twice: each problem has its warning, and the
+	// service manager gets to know when there is none.
+	const year = 365 * day
+	*last = expiryWarning{}
+	for i, tt := range []struct {
+		at       time.Duration // since the start of pmcd
+		step     time.Duration // of the clock
+		warnings [2]int        // not valid yet, expired
+		reports  int32         // of another state
+	}{
+		{time.Hour, -year, [2]int{1, 0}, 1}, {2 * time.Hour, -year, [2]int{1, 0}, 0},
+		{3 * time.Hour, 0, [2]int{1, 0}, 1}, {4 * time.Hour, 0, [2]int{1, 0}, 0}, {5 * time.Hour, year, [2]int{1, 1}, 1},
+	} {
+		before := reports.Load()
+		r.noteExpiry(last, testutil.ClockSet(now.Add(tt.at), tt.step))
+		if got := [2]int{count("(CN=good) is not valid before "), count("(CN=good) expired on ")}; got != tt.warnings {
+			t.Errorf("%d: %d warnings, want %d", i, got, tt.warnings)
+		}
+		testutil.Eventually(t, "a report", func() bool { return reports.Load() >= before+tt.reports })
 	}
 }
 
