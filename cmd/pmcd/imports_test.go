@@ -91,10 +91,13 @@ shared: ./child ./roothelper pmcdconf golang.org/x/sys
 # Agents.
 in agents/builtin
 internal/cgroups: ./internal/sysfile
+internal/ids: agents/pmda/cache pdu
 internal/inroot: golang.org/x/sys
 internal/metrics: agents/pmda pdu
+internal/pidfile: pmcdconf/regular
 internal/sysfile: agents/rawio
-jbd2: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
+internal/zone: pmcdconf/regular
+jbd2: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 kvm: ./internal/sysfile agents agents/pmda agents/serve pdu pmcdconf/regular golang.org/x/sys
 linux: ./internal/inroot ./internal/metrics ./internal/sysfile
   agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
@@ -102,9 +105,9 @@ linux: ./internal/inroot ./internal/metrics ./internal/sysfile
 mmv: agents agents/internal/mmvformat agents/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
-nfsclient: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
+nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 openmetrics: agents agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
-pmcd: agents agents/pmda pdu pmcdconf/regular
+pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
   pdu pmcdconf/regular
 root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve
@@ -157,7 +160,8 @@ status: ./cli ./ctl agents/builtin/pmcd daemon
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
   agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
-  agents/builtin/mmv agents/builtin/nfsclient agents/builtin/proc agents/builtin/root agents/builtin/simple
+  agents/builtin/mmv agents/builtin/nfsclient agents/builtin/proc agents/builtin/root
+  agents/builtin/simple
   agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
   agents/launch/goplugin
   agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport

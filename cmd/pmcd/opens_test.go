@@ -20,14 +20,14 @@ var mayOpen = map[string]map[string]string{
 	"agents/builtin/internal/sysfile": {
 		"open": "descriptors that stay open, of files without a size",
 	},
-	"agents/builtin/internal/inroot": {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file"},
-	"agents/builtin/linux":           {"begin": "O_PATH has no effect on the file", "statfs": "O_PATH has no effect on the file"},
+	"agents/builtin/internal/pidfile": {"Read": "follows no link, since others can write to the directory"},
+	"agents/builtin/internal/inroot":  {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file"},
+	"agents/builtin/linux":            {"begin": "O_PATH has no effect on the file", "statfs": "O_PATH has no effect on the file"},
 	"cmd/pmcd/pmcdctl/internal/compare": {
 		"Load":        "a user may give it a pipe, and can interrupt it",
 		"readProcess": "a file of /proc",
 	},
-	"agents/builtin/mmv":  {"open": "the descriptor is for pread, and a scan looks at thousands of files"},
-	"agents/builtin/pmcd": {"readSmall": "follows no link, since others can write to the directory"},
+	"agents/builtin/mmv": {"open": "the descriptor is for pread, and a scan looks at thousands of files"},
 	"agents/builtin/proc": {
 		"startPrivateAcct":  "creates the file",
 		"stopAbandonedAcct": "follows no link, and locks the file",

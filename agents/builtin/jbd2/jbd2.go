@@ -8,18 +8,16 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/ids"
 	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -52,11 +50,10 @@ var help string
 type host struct {
 	sysfile.Reader
 	Options
-	domain      int
-	instances   *cache.Cache // with a *journal each
-	known       map[string]*journal
-	active      uint64 // number of journals that exist
-	lastWarning string // about the file of ids
+	domain    int
+	instances *ids.Saved // with a *journal each
+	known     map[string]*journal
+	active    uint64 // number of journals that exist
 }
 
 func newHost(domain int, o Options) *host {
@@ -67,16 +64,8 @@ func newHost(domain int, o Options) *host {
 		o.Log = slog.Default()
 	}
 	o.Log = o.Log.With("agent", "jbd2", "domain", domain)
-	h := &host{Options: o, domain: domain, known: make(map[string]*journal)}
-	h.instances = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
-	return h
-}
-
-// warn logs an error of the file of ids, unless it is the same as the last one.
-func (h *host) warn(err error) {
-	if text := err.Error(); text != h.lastWarning {
-		h.lastWarning = text
-		h.Log.Warn("{agent}: ids of instances may change at a restart: {error}", "error", text)
+	return &host{
+		Options: o, domain: domain, known: make(map[string]*journal), instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log),
 	}
 }
 
@@ -86,16 +75,13 @@ func (h *host) agent() (agents.Agent, error) {
 
 // findJournals lists and reads the journals.
 func (h *host) findJournals(context.Context, *pmda.Request) error {
-	if _, err := h.instances.TryLoad(); err != nil {
-		h.warn(err)
-	}
 	var names []string
 	_ = h.Path(h.Dir).List(func(name []byte, _ byte) {
 		if name[0] != '.' {
 			names = append(names, string(name))
 		}
 	})
-	h.instances.HideAll()
+	h.instances.Begin()
 	h.active = 0
 	for _, name := range names {
 		j := journal{}
@@ -113,9 +99,7 @@ func (h *host) findJournals(context.Context, *pmda.Request) error {
 			h.active++
 		}
 	}
-	if err := h.instances.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
-		h.warn(err)
-	}
+	h.instances.End()
 	return nil
 }
 

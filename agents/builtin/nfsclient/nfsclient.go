@@ -14,15 +14,14 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/ids"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -56,10 +55,9 @@ var help string
 type host struct {
 	sysfile.Reader
 	Options
-	domain      int
-	parser      *parser
-	instances   *cache.Cache // with a *mount each
-	lastWarning string       // about the file of ids
+	domain    int
+	parser    *parser
+	instances *ids.Saved // with a *mount each
 }
 
 func newHost(domain int, o Options) *host {
@@ -70,17 +68,7 @@ func newHost(domain int, o Options) *host {
 		o.Log = slog.Default()
 	}
 	o.Log = o.Log.With("agent", "nfsclient", "domain", domain)
-	h := &host{Options: o, domain: domain, parser: newParser()}
-	h.instances = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
-	return h
-}
-
-// warn logs an error of the file of ids, unless it is the same as the last one.
-func (h *host) warn(err error) {
-	if text := err.Error(); text != h.lastWarning {
-		h.lastWarning = text
-		h.Log.Warn("{agent}: ids of instances may change at a restart: {error}", "error", text)
-	}
+	return &host{Options: o, domain: domain, parser: newParser(), instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log)}
 }
 
 func (h *host) agent() (agents.Agent, error) {
@@ -99,9 +87,6 @@ const maxFile = 64 << 20
 //
 // C differs: the instances of a request for instances are those of the last fetch.
 func (h *host) read(_ context.Context, r *pmda.Request) error {
-	if _, err := h.instances.TryLoad(); err != nil {
-		h.warn(err)
-	}
 	h.parser.begin(r.Checkpoint)
 	err := h.Path(h.File).Lines(maxFile, h.parser.line)
 	if errors.Is(err, syscall.EFBIG) {
@@ -110,12 +95,10 @@ func (h *host) read(_ context.Context, r *pmda.Request) error {
 	if err != nil {
 		return err
 	}
-	h.instances.HideAll()
+	h.instances.Begin()
 	for _, m := range h.parser.found() {
 		_, _ = h.instances.Add(m.point, m) // fails only if all ids are used
 	}
-	if err := h.instances.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
-		h.warn(err)
-	}
+	h.instances.End()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/zone"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,7 +17,7 @@ var controlMetrics = []metric{
 	{2, "pmcd.numagents", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Agents) }), nil},
 	{3, "pmcd.numclients", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Clients) }), nil},
 	{4, "pmcd.control.timeout", u32, 0, discrete, sec, word(func(f *fetch) uint32 { return seconds(f.status().Timeout) }), storeInt(setTimeout)},
-	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return timezone(time.Now(), f.location()) }), nil},
+	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return zone.Text(time.Now(), f.location()) }), nil},
 	{6, "pmcd.simabi", str, 0, discrete, none, text(func(*fetch) string { return simABI }), nil},
 	{7, "pmcd.version", str, 0, discrete, none, text(func(*fetch) string { return Version }), nil},
 	{8, "pmcd.control.register", i32, indomRegisters, discrete, none, registers, storeRegisters},
@@ -37,7 +38,7 @@ var controlMetrics = []metric{
 	{23, "pmcd.pid", u64, 0, discrete, none, func(f *fetch) { f.w.Uint64(pdu.NoInst, u64, uint64(f.status().PID)) }, nil},
 	{itemSeqnum, "pmcd.seqnum", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Seqnum }), storeInt(bumpSeqnum)},
 	{25, "pmcd.labels", str, 0, instant, none, text(func(f *fetch) string { return f.a.host.Labels() }), nil},
-	{26, "pmcd.zoneinfo", str, 0, discrete, none, text(func(f *fetch) string { return f.a.zone.name }), nil},
+	{26, "pmcd.zoneinfo", str, 0, discrete, none, text(func(f *fetch) string { return f.a.zone.Name }), nil},
 	{27, "pmcd.limits.inpdusize", u32, 0, discrete, pduSize, word(func(f *fetch) uint32 { return f.status().Limits.InPDUSize }), nil},
 	{28, "pmcd.limits.contexts", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Limits.Contexts }), nil},
 	{29, "pmcd.limits.metrics", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Limits.Metrics }), nil},
@@ -93,6 +94,15 @@ var simABI = func() string {
 	}
 	return runtime.GOARCH
 }()
+
+// location returns the present zone of the host; UTC if f has ended.
+func (f *fetch) location() *time.Location {
+	if f.a.files.acquire(f.ctx) != nil {
+		return time.UTC
+	}
+	defer f.a.files.release()
+	return f.a.zone.Location()
+}
 
 func hostname() string {
 	name, _ := os.Hostname() // on an error the value is ""

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/zone"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,7 +45,7 @@ type Agent struct {
 	host   Host
 	config Config
 
-	zone      *zone
+	zone      *zone.Zone
 	usage     *usage
 	registers [numRegisters]atomic.Int32 // pmcd.control.register
 	files     slots                      // held while files are read
@@ -58,7 +59,7 @@ type Agent struct {
 // pmcd.conf.
 func New(domain int, name string, h Host, c Config) *Agent {
 	a := &Agent{domain: domain, name: name, host: h, config: c}
-	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
+	a.zone = zone.New(c.LocalTime, c.ZoneInfoDir)
 	a.usage = newUsage()
 	a.files = make(slots, maxReaders)
 	return a

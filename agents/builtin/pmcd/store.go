@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/pidfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -112,7 +113,7 @@ func textValue(vs *pdu.ValueSet, i int) (string, error) {
 	if vs.Format == pdu.FormatInsitu || v.Type != pdu.MetricString {
 		return "", pdu.ErrnoConv
 	}
-	return cString(v.Block), nil
+	return pidfile.CString(v.Block), nil
 }
 
 func setDebug(a *Agent, s string) error { return a.host.SetDebug(s) }

@@ -1,4 +1,5 @@
-package pmcd
+// Package zone finds the time zone of the host, as metrics of PCP have it.
+package zone
 
 import (
 	"bytes"
@@ -13,11 +14,11 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
-// A zone is the time zone of the host. It follows changes of the file. The
+// A Zone is the time zone of the host. It follows changes of the file. The
 // environment variable TZ is ignored, as in C pmcd.
-type zone struct {
+type Zone struct {
+	Name string // such as :Europe/Berlin, or ""; not updated
 	path string
-	name string // such as :Europe/Berlin, or ""; not updated
 	last atomic.Pointer[zoneFile]
 }
 
@@ -32,22 +33,22 @@ const (
 	maxZoneFiles = 5000 // zoneinfo has about 1800
 )
 
-// newZone returns the zone in a file. If the file is a symbolic link, the zone's name
+// New returns the zone in a file. If the file is a symbolic link, the zone's name
 // is in its target; else it is the name of the first file below dir with the same
 // contents.
-func newZone(path, dir string) *zone {
-	z := &zone{path: path}
+func New(path, dir string) *Zone {
+	z := &Zone{path: path}
 	if path == "" {
 		return z
 	}
 	if target, err := os.Readlink(path); err == nil {
 		if _, name, ok := strings.Cut(target, "zoneinfo/"); ok && name != "" {
-			z.name = ":" + name
+			z.Name = ":" + name
 			return z
 		}
 	}
 	if name := searchZone(path, dir); name != "" {
-		z.name = ":" + name
+		z.Name = ":" + name
 	}
 	return z
 }
@@ -64,7 +65,6 @@ func searchZone(path, dir string) string {
 	}
 	var found string
 	left := maxZoneFiles
-	buf := make([]byte, maxZoneFile)
 	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if left--; left < 0 {
 			return fs.SkipAll
@@ -78,13 +78,13 @@ func searchZone(path, dir string) string {
 				return fs.SkipDir
 			}
 			return nil
-		case name == "localtime" || name == "posixrules":
+		case name == "localtime" || name == "posixrules" || !d.Type().IsRegular():
 			return nil
 		}
 		if info, err := d.Info(); err != nil || info.Size() != int64(len(want)) {
 			return nil
 		}
-		if b, err := readSmall(p, buf); err == nil && bytes.Equal(b, want) {
+		if b, err := regular.ReadFile(p, maxZoneFile); err == nil && bytes.Equal(b, want) {
 			found = name
 			return fs.SkipAll
 		}
@@ -93,8 +93,8 @@ func searchZone(path, dir string) string {
 	return found
 }
 
-// location returns the present zone of the host; UTC if there is none.
-func (z *zone) location() *time.Location {
+// Location returns the present zone of the host; UTC if there is none.
+func (z *Zone) Location() *time.Location {
 	info, err := os.Stat(z.path)
 	if err != nil {
 		z.last.Store(nil)
@@ -113,17 +113,8 @@ func (z *zone) location() *time.Location {
 	return f.loc
 }
 
-// location returns the present zone of the host; UTC if f has ended.
-func (f *fetch) location() *time.Location {
-	if f.a.files.acquire(f.ctx) != nil {
-		return time.UTC
-	}
-	defer f.a.files.release()
-	return f.a.zone.location()
-}
-
-// timezone returns a zone at time t in the POSIX format of TZ.
-func timezone(t time.Time, zone *time.Location) string { return posixTZ(t.In(zone).Zone()) }
+// Text returns a zone at time t in the POSIX format of TZ.
+func Text(t time.Time, zone *time.Location) string { return posixTZ(t.In(zone).Zone()) }
 
 // posixTZ returns the value of TZ for an abbreviation and an offset in seconds east of
 // UTC. Numbers in TZ are positive west of UTC, and there is none for UTC.

@@ -1,4 +1,4 @@
-package pmcd
+package zone
 
 import (
 	"os"
@@ -43,7 +43,7 @@ func TestTimeZoneOfHost(t *testing.T) {
 		testutil.Missing(t, err)
 	}
 	local := filepath.Join(t.TempDir(), "localtime")
-	z := newZone(local, "")
+	z := New(local, "")
 	at := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct{ file, want string }{
 		{"", "UTC"},
@@ -59,16 +59,16 @@ func TestTimeZoneOfHost(t *testing.T) {
 		if tt.file != "" {
 			symlink(t, filepath.Join(zoneInfo, tt.file), local)
 		}
-		if got := timezone(at, z.location()); got != tt.want {
+		if got := Text(at, z.Location()); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.file, got, tt.want)
 		}
 	}
-	if got := timezone(at.AddDate(0, 6, 0), z.location()); got != "UTC" {
+	if got := Text(at.AddDate(0, 6, 0), z.Location()); got != "UTC" {
 		t.Errorf("got %q", got)
 	}
 	os.Remove(local)
 	writeFile(t, local, []byte("TZif nonsense"))
-	if got := timezone(at, z.location()); got != "UTC" {
+	if got := Text(at, z.Location()); got != "UTC" {
 		t.Errorf("nonsense: got %q", got)
 	}
 	b, err := os.ReadFile(filepath.Join(zoneInfo, "Australia/Sydney"))
@@ -77,9 +77,23 @@ func TestTimeZoneOfHost(t *testing.T) {
 	}
 	writeFile(t, local, b)
 	for month, want := range map[time.Month]string{time.January: "AEDT-11", time.July: "AEST-10"} {
-		if got := timezone(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC), z.location()); got != want {
+		if got := Text(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC), z.Location()); got != want {
 			t.Errorf("%v: got %q, want %q", month, got, want)
 		}
+	}
+}
+
+func symlink(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -117,11 +131,11 @@ func TestZoneName(t *testing.T) {
 		case tt.data != "":
 			writeFile(t, local, []byte(tt.data))
 		}
-		if got := newZone(local, info).name; got != tt.want {
+		if got := New(local, info).Name; got != tt.want {
 			t.Errorf("link %q, content %q: got %q, want %q", tt.link, tt.data, got, tt.want)
 		}
 	}
-	if z := newZone("", ""); z.name != "" || timezone(time.Now(), z.location()) != "UTC" {
-		t.Errorf("no file: %q", z.name)
+	if z := New("", ""); z.Name != "" || Text(time.Now(), z.Location()) != "UTC" {
+		t.Errorf("no file: %q", z.Name)
 	}
 }
