@@ -108,6 +108,7 @@ mmv/mmvtest: agents/internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 openmetrics: agents agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
+pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
   pdu pmcdconf/regular
 root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve
@@ -160,7 +161,7 @@ status: ./cli ./ctl agents/builtin/pmcd daemon
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
   agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
-  agents/builtin/mmv agents/builtin/nfsclient agents/builtin/proc agents/builtin/root
+  agents/builtin/mmv agents/builtin/nfsclient agents/builtin/pmimport agents/builtin/proc agents/builtin/root
   agents/builtin/simple
   agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
   agents/launch/goplugin

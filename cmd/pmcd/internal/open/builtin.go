@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/builtin/mmv"
 	"github.com/gopcp/pmcd/agents/builtin/nfsclient"
+	"github.com/gopcp/pmcd/agents/builtin/pmimport"
 	"github.com/gopcp/pmcd/agents/builtin/proc"
 	"github.com/gopcp/pmcd/agents/builtin/root"
 	"github.com/gopcp/pmcd/agents/builtin/simple"
@@ -66,7 +67,8 @@ var Builtin = BuiltinAgents{
 	"mmv_init":   {newAgent: mmv.New, program: mmv.Program},
 	"nfsclient_init": {newAgent: nfsclient.New, program: nfsclient.Program, root: always, // /proc/self/mountstats
 		lacks: "it has no values, which only root may read"},
-	"pmproxy_init": {newAgent: mmv.NewPMProxy, program: mmv.PMProxyProgram},
+	"pmimport_init": {newAgent: pmimport.New, program: pmimport.Program},
+	"pmproxy_init":  {newAgent: mmv.NewPMProxy, program: mmv.PMProxyProgram},
 	"proc_init": {newAgent: proc.New, program: proc.Program, root: always, // it acts as the user of a client
 		lacks: "it has no values that only the user of a process may read"},
 	"root_init": {newAgent: root.New, program: root.Program, root: always, // it looks into containers

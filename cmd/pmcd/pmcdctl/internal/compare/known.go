@@ -32,9 +32,9 @@ var knownDifferences = []knownDifference{
 	{`pmcd\.agent\.type`, isValue, "compatibility.md", "it is the built-in agent"},
 	{`pmcd\.control\.(debug|timeout)`, isType + " " + isUnits, "compatibility.md", "pmcd does what 7.2.1 does"},
 	{`(pmcd|kernel|mem|swap|swapdev|vfs|ipc|tty|pmda|sysfs|hyperv|disk|zram|filesys|tmpfs|tape|fchost|network|nfs|nfs3|nfs4|rpc|hinv|` +
-		`proc|hotproc|cgroup|acct|xfs|quota|kvm|jbd2|nfsclient|mmv|pmproxy|trace|sample|simple|trivial|txmon|containers)(\..*)?`, isText,
+		`proc|hotproc|cgroup|acct|xfs|quota|kvm|jbd2|nfsclient|pmimport|mmv|pmproxy|trace|sample|simple|trivial|txmon|containers)(\..*)?`, isText,
 		"compatibility.md", "Help texts of built-in agents"},
-	{`instance domain (2|3|4|11|29|60|62|70|95|122|253|254)\..*`, isText, "compatibility.md", "Help texts of built-in agents"},
+	{`instance domain (2|3|4|11|29|43|60|62|70|95|122|253|254)\..*`, isText, "compatibility.md", "Help texts of built-in agents"},
 	{`(mmv|pmproxy)\.control\.debug`, isType, "agents/mmv.md", "`mmv.control.debug` as a string"},
 	{`(mmv|pmproxy)\.control\.metrics`, isName, "agents/mmv.md", "`mmv.control.metrics`"},
 	{`disk\.(dm|md)\..*`, isType, "agents/linux.md", "byte counters of `disk.dm` and `disk.md` have 64 bits"},

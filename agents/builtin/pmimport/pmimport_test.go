@@ -1,0 +1,207 @@
+package pmimport
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/zone"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A harness is an agent that reads a directory, and a client of the agent.
+type harness struct {
+	*pmdatest.Harness
+	dir string
+	log bytes.Buffer
+}
+
+func newHarness(tb testing.TB, files map[string]string) *harness {
+	tb.Helper()
+	r := &harness{dir: pmdatest.Tree(tb, files)}
+	h := newHost(43, Options{Dir: r.dir, CacheDir: tb.TempDir(), Log: slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo))})
+	a, err := h.agent()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.Harness = pmdatest.New(tb, 43, a, h.metrics())
+	return r
+}
+
+func TestAgent(t *testing.T) {
+	newHarness(t, map[string]string{"sadc": "version=12.8.0\n"}).CheckAgent()
+}
+
+// Names, PMIDs and descriptors are those of PCP 7.2.1.
+func TestDescribed(t *testing.T) {
+	r := newHarness(t, nil)
+	namer, texter := r.Agent.(agents.Namer), r.Agent.(agents.Texter)
+	want := map[string]string{
+		"pmimport.archive": "43.0.0 43.0", "pmimport.version": "43.0.1 43.0", "pmimport.args": "43.0.2 43.0",
+		"pmimport.hostname": "43.1.0 none", "pmimport.timezone": "43.1.1 none", "pmimport.zoneinfo": "43.1.2 none",
+	}
+	if len(r.Metrics) != len(want) {
+		t.Errorf("%d metrics", len(r.Metrics))
+	}
+	for name, want := range want {
+		id, err := namer.PMID(t.Context(), agents.Origin{}, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var d pdu.Desc
+		if err := r.Do(&pdu.DescReq{PMID: id}, &d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		indom := "none"
+		if d.InDom != pdu.NoInDom {
+			indom = d.InDom.String()
+		}
+		if got := fmt.Sprint(id, " ", indom); got != want || d.ValueType != pdu.MetricString || d.Sem != pdu.SemDiscrete || d.Units != 0 {
+			t.Errorf("%s: %s %+v", name, got, d)
+		}
+		if text, err := texter.Text(t.Context(), agents.Origin{}, id, true); err != nil || text == "" || len(text) > 80 {
+			t.Errorf("help of %s: %q, %v", name, text, err)
+		}
+	}
+	if text, err := texter.InDomText(t.Context(), agents.Origin{}, pdu.NewInDom(43, 0), true); err != nil || text == "" {
+		t.Errorf("help of the instance domain: %q, %v", text, err)
+	}
+}
+
+// Each case is a file of a tool; want is version, args and archive, or "" if there is no
+// instance.
+func TestTools(t *testing.T) {
+	live, long := fmt.Sprint(os.Getpid()), strings.Repeat("x", 5000)
+	for _, tt := range []struct{ name, text, want string }{
+		{"all lines", "pid=" + live + "\nversion=12.8.0\nargs=CPU,DISK\narchive=/var/log/sa/sa01\n", "12.8.0|CPU,DISK|/var/log/sa/sa01"},
+		{"no pid", "version=1\nargs=a=b c\narchive=/a\n", "1|a=b c|/a"},
+		{"an empty file", "", "||"},
+		{"the process does not exist", "pid=2147483647\nversion=1\n", ""},
+		{"that of another user", "pid=1\nversion=1\n", "1||"},
+		{"pids that are none", "pid=0\npid=-1\npid=x\npid=\npid=99999999999\npid=2147483648\nversion=1\n", "1||"},
+		{"a pid, and one that is none", "pid=2147483647\npid=x\n", ""},
+		{"no newline at the end", "version=1\narchive=/a", "1||/a"},
+		{"a carriage return", "version=1\rx\r\nargs=b\r\n", "1|b|"},
+		{"a NUL", "version=1\x00x\nargs=\x00\n", "1||"},
+		{"the last line counts", "version=1\nversion=2\n", "2||"},
+		{"other lines", "args=a\nhost=x\nargs\n version=3\n=\n\n", "|a|"},
+		{"long values", "version=" + long + "\nargs=" + long + "\n", long + "|" + long + "|"},
+		{"a file that is too large", "version=1\n" + strings.Repeat("x", maxFile), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newHarness(t, map[string]string{"tool": tt.text})
+			want := map[string]string{"pmimport.version": "", "pmimport.args": "", "pmimport.archive": ""}
+			if w := strings.Split(tt.want, "|"); len(w) == 3 {
+				want = map[string]string{"pmimport.version": "tool=" + w[0], "pmimport.args": "tool=" + w[1], "pmimport.archive": "tool=" + w[2]}
+			}
+			r.Want(want)
+		})
+	}
+}
+
+// What is no file of a tool has no instance and costs the others nothing. The log says so once.
+func TestOthers(t *testing.T) {
+	r := newHarness(t, map[string]string{"sadc": "version=1\n", ".sadc": "version=2\n", "dir/x": "version=3\n"})
+	for name, target := range map[string]string{"link": "sadc", "zero": "/dev/zero"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(r.dir, "fifo"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.Want(map[string]string{"pmimport.version": "sadc=1"})
+	}
+	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "are left out: ") || !strings.Contains(got, "/dir: ") && !strings.Contains(got, "not a regular file") {
+		t.Errorf("log:\n%s", got)
+	}
+	if err := os.RemoveAll(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	r.Want(map[string]string{"pmimport.version": ""})
+}
+
+// Eight tools are instances. What has stayed behind of tools that have ended does not count.
+func TestManyTools(t *testing.T) {
+	files := make(map[string]string)
+	for i := range 9 {
+		files[fmt.Sprintf("old%d", i)] = "pid=2147483647\n"
+		files[fmt.Sprintf("tool%d", i)] = fmt.Sprintf("version=%d\n", i)
+	}
+	r := newHarness(t, files)
+	r.Want(map[string]string{"pmimport.version": "tool0=0 tool1=1 tool2=2 tool3=3 tool4=4 tool5=5 tool6=6 tool7=7"})
+	if got := r.log.String(); !strings.Contains(got, "more than 8 tools") {
+		t.Errorf("log:\n%s", got)
+	}
+}
+
+// Ids are those of the file that pmdapmimport has saved, and new ones are saved.
+func TestIDs(t *testing.T) {
+	vars := pmdatest.Tree(t, map[string]string{"43.0": "2 0 2147483647\n3 1700000000 sadc\n"})
+	dir := pmdatest.Tree(t, map[string]string{"atop": "", "sadc": ""})
+	h := newHost(43, Options{Dir: dir, CacheDir: vars})
+	a, err := h.agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pmdatest.New(t, 43, a, h.metrics())
+	if got := fmt.Sprint(r.Instances(0)); got != "[{3 sadc} {4 atop}]" {
+		t.Errorf("instances: %s", got)
+	}
+	if b, err := os.ReadFile(filepath.Join(vars, "43.0")); err != nil || !bytes.Contains(b, []byte("\n4 ")) || !bytes.Contains(b, []byte(" atop\n")) {
+		t.Errorf("saved: %q, %v", b, err)
+	}
+}
+
+func TestHost(t *testing.T) {
+	r := newHarness(t, nil)
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zone.New("/etc/localtime", "/usr/share/zoneinfo")
+	r.Want(map[string]string{
+		"pmimport.hostname": name, "pmimport.timezone": zone.Text(time.Now(), z.Location()), "pmimport.zoneinfo": z.Name,
+	})
+}
+
+// A fetch that ends early leaves nothing behind. Each file is a checkpoint.
+func TestCheckpoints(t *testing.T) {
+	files := map[string]string{"a": "version=1\n", "z": "version=2\n"}
+	start := func() *pmdatest.Harness { return newHarness(t, files).Harness }
+	few := pmdatest.CheckCheckpoints(t, start)
+	for i := range 70 {
+		files[fmt.Sprint("old", i)] = "pid=2147483647\n"
+	}
+	if many := pmdatest.CheckCheckpoints(t, start); many <= few {
+		t.Errorf("%d checkpoints with 72 files, %d with 2", many, few)
+	}
+}
+
+// No value has a byte that ends a line or a text, and a line at the end is as before.
+func FuzzTool(f *testing.F) {
+	for _, text := range []string{
+		"pid=1\nversion=12.8.0\nargs=CPU,DISK\narchive=/var/log/sa/sa01\n", "version=1\r\nargs=\x00\n", "pid=\npid=-1\npid=99999999999", "=\n\n\narchive==",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := *parse(text)
+		if got.pid < 0 || strings.ContainsAny(got.version+got.args+got.archive, "\r\n\x00") {
+			t.Errorf("%q is %+v", text, got)
+		}
+		if again := *parse(append(text, "\nother\n"...)); again != got {
+			t.Errorf("%q is %+v, with another line %+v", text, got, again)
+		}
+	})
+}
