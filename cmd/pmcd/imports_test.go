@@ -90,6 +90,7 @@ shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
 in agents/builtin
+cifs: ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 internal/cgroups: ./internal/sysfile
 internal/ids: agents/pmda/cache pdu
 internal/inroot: golang.org/x/sys
@@ -160,7 +161,7 @@ status: ./cli ./ctl agents/builtin/pmcd daemon
 # Agents.
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
   agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
-open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
+open: ./privsep access agents agents/builtin/cifs agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
   agents/builtin/mmv agents/builtin/nfsclient agents/builtin/pmimport agents/builtin/proc agents/builtin/root
   agents/builtin/simple
   agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost

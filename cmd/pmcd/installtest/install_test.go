@@ -157,7 +157,7 @@ func want(t *testing.T, prefix string, lists ...[]string) []string {
 		mode, path, _ := strings.Cut(line, " ")
 		names := []string{""}
 		if strings.Contains(path, "NAME") {
-			names = []string{"jbd2", "kvm", "linux", "mmv", "nfsclient", "pmimport", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
+			names = []string{"cifs", "jbd2", "kvm", "linux", "mmv", "nfsclient", "pmimport", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
 		}
 		if strings.Contains(path, "pmdas/pmdaNAME") {
 			names = append(names, "openmetrics") // a program only

@@ -102,7 +102,8 @@ func compareNFSClient(t *testing.T, c, ours transport.Transport, text string) {
 		d := &pdu.DescReq{PMID: ids[i]}
 		same(t, name, ask[pdu.Desc](t, c, d), ask[pdu.Desc](t, ours, d))
 	}
-	ofC, ofOurs := allValues(t, c, ids), allValues(t, ours, ids)
+	indom := pdu.NewInDom(62, 0)
+	ofC, ofOurs := allValues(t, c, indom, ids), allValues(t, ours, indom, ids)
 	values := 0
 	for i, name := range all {
 		theirs, got := ofC[i], ofOurs[i]
@@ -131,12 +132,13 @@ func compareNFSClient(t *testing.T, c, ours transport.Transport, text string) {
 	}
 }
 
-// allValues returns the values of metrics by the names of instances, or an error by none.
-func allValues(t *testing.T, tr transport.Transport, ids []pdu.PMID) (all []map[string]string) {
+// allValues returns the values of metrics by the names of instances of one domain, or an error by
+// none.
+func allValues(t *testing.T, tr transport.Transport, indom pdu.InDom, ids []pdu.PMID) (all []map[string]string) {
 	t.Helper()
 	sets := ask[pdu.Result](t, tr, &pdu.Fetch{PMIDs: ids}).Sets
 	names := map[int32]string{}
-	for _, i := range ask[pdu.Instance](t, tr, &pdu.InstanceReq{InDom: pdu.NewInDom(62, 0), Inst: pdu.NoInst}).Insts {
+	for _, i := range ask[pdu.Instance](t, tr, &pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst}).Insts {
 		names[i.ID] = i.Name
 	}
 	for _, set := range sets {

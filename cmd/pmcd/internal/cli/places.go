@@ -175,6 +175,7 @@ func HostPaths(getenv func(string) string) map[string]string {
 		"PROC_STATSPATH":    "",
 		"XFS_STATSPATH":     "",
 		"JBD2_STATSPATH":    "",
+		"CIFS_STATSPATH":    "",
 		"KVM_DEBUGFS_PATH":  "sys/kernel/debug",
 		"KVM_TRACEFS_PATH":  "sys/kernel/debug/tracing",
 		"KVM_LOCKDOWN_PATH": "sys/kernel/security/lockdown",

@@ -153,7 +153,7 @@ func TestHostPaths(t *testing.T) {
 	env["PMCD_HOST_ROOT"], env["XFS_STATSPATH"] = "/host/", "/mine"
 	got := HostPaths(getenv)
 	want := map[string]string{
-		"LINUX_STATSPATH": "/host", "PROC_STATSPATH": "/host", "JBD2_STATSPATH": "/host",
+		"LINUX_STATSPATH": "/host", "PROC_STATSPATH": "/host", "JBD2_STATSPATH": "/host", "CIFS_STATSPATH": "/host",
 		"KVM_DEBUGFS_PATH": "/host/sys/kernel/debug", "KVM_TRACEFS_PATH": "/host/sys/kernel/debug/tracing",
 		"KVM_LOCKDOWN_PATH": "/host/sys/kernel/security/lockdown", "NFSCLIENT_MOUNTSTATS_PATH": "/host/proc/1/mountstats",
 	}

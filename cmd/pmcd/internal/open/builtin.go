@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/cifs"
 	"github.com/gopcp/pmcd/agents/builtin/jbd2"
 	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
@@ -60,6 +61,7 @@ type BuiltinAgents map[string]builtinAgent
 // Builtin is used for a dso line that says so, and for one whose file does not exist.
 // There is one more, pmcd_init: it needs the daemon's memory, so the daemon has it.
 var Builtin = BuiltinAgents{
+	"cifs_init": {newAgent: cifs.New, program: cifs.Program},
 	"jbd2_init": {newAgent: jbd2.New, program: jbd2.Program},
 	"kvm_init": {newAgent: kvm.New, program: kvm.Program, root: always, // debugfs is for root
 		lacks: "it has no values, which only root may read"},
