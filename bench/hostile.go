@@ -73,6 +73,9 @@ var attackScenarios = []attackScenario{
 	{"many", "10,000 clients do a little of each", func(m *attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 10_000, Rate: 0.2e6, Script: m.Mixed(1 << 20)}
 	}, setup{}, false},
+	{"dribble", "10,000 clients send requests of 64 KiB in pieces of 16 bytes, 0.2 MB/s", func(m *attack.Metrics) attack.Attack {
+		return attack.Attack{Conns: 10_000, Rate: 0.2e6, Script: m.Dribble(16)}
+	}, setup{}, false},
 	{"handshakes", "1,000 connections that begin TLS handshakes with RSA-2048, half of which never end", func(*attack.Metrics) attack.Attack {
 		return attack.Attack{Conns: 1000, Connects: 2000, Retry: time.Millisecond, Script: attack.Handshakes()}
 	}, setup{tls: rsaKey}, false},

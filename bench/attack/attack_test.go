@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 		"all metrics":          metrics.AllMetrics(),
 		"alternating contexts": metrics.Alternating(),
 		"mixed":                metrics.Mixed(1 << 20),
+		"dribble":              metrics.Dribble(16),
 		"logins":               Logins(),
 	} {
 		for i := range 5 {

@@ -108,6 +108,12 @@ func (m *Metrics) Alternating() func(int) Script {
 	return func(int) Script { return s }
 }
 
+// Dribble sends long requests in pieces of n bytes.
+func (m *Metrics) Dribble(n int) func(int) Script {
+	s := Script{Once: hello(), Repeat: slices.Collect(slices.Chunk(Fetch(0, MaxPMIDs, m.Own), n))}
+	return func(int) Script { return s }
+}
+
 // Mixed does a little of each: a profile of many instance domains, one of many
 // instances, a reply that is not read, half a request, and a usual client.
 func (m *Metrics) Mixed(size int) func(int) Script {
