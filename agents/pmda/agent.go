@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,7 +21,8 @@ type agent struct {
 	metrics map[pdu.PMID]*metric // all metrics, including those of Subtrees
 	fixed   map[pdu.PMID]*metric // those of Config.Metrics
 	indoms  map[pdu.InDom]*InDom
-	names   *tree // names in Subtrees
+	names   *nametree.Tree // names in Subtrees
+	namesOf map[pdu.PMID][]string
 	cluster map[int]*Cluster
 	insts   map[pdu.InDom]*requested // of indoms
 	help    helpIndex
@@ -58,7 +60,7 @@ func New(c Config) (agents.Agent, error) {
 		insts:   make(map[pdu.InDom]*requested),
 		cluster: make(map[int]*Cluster),
 		logged:  make(map[string]loggedError),
-		names:   new(tree),
+		names:   new(nametree.Tree),
 	}
 	if a.log == nil {
 		a.log = slog.Default()

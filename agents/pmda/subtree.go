@@ -1,14 +1,15 @@
 package pmda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -68,7 +69,8 @@ func (a *agent) refreshNames(ctx context.Context) {
 // rebuild makes new tables from Config.Metrics and all Subtrees.
 func (a *agent) rebuild() error {
 	all := maps.Clone(a.fixed)
-	names := new(tree)
+	names := new(nametree.Tree)
+	namesOf := make(map[pdu.PMID][]string)
 	var errs []error
 	for _, t := range a.conf.Subtrees {
 		if t.a == nil {
@@ -81,12 +83,13 @@ func (a *agent) rebuild() error {
 				err = t.check(row, all[m.desc.PMID], m)
 			}
 			if err == nil {
-				err = names.add(row.Name, m.desc.PMID)
+				err = names.Add(row.Name, m.desc.PMID)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("metric %s: %w", row.logName(), err))
 				continue
 			}
+			namesOf[m.desc.PMID] = append(namesOf[m.desc.PMID], row.Name)
 			if all[m.desc.PMID] == nil {
 				all[m.desc.PMID] = m
 			}
@@ -95,7 +98,7 @@ func (a *agent) rebuild() error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	a.metrics, a.names = all, names
+	a.metrics, a.names, a.namesOf = all, names, namesOf
 	a.fetch.lookUp()
 	return nil
 }
@@ -111,76 +114,6 @@ func (t *Subtree) check(row *Metric, old, m *metric) error {
 	return nil
 }
 
-// A tree has the names of all Subtrees. The zero value is empty.
-type tree struct {
-	nodes map[string]*node // by full name
-	pmids map[pdu.PMID][]string
-}
-
-type node struct {
-	pmid     pdu.PMID // NoPMID if it is not a metric
-	children []string // the last components
-}
-
-// add adds the name of a metric and its ancestors.
-func (t *tree) add(name string, id pdu.PMID) error {
-	if t.nodes == nil {
-		t.nodes = make(map[string]*node)
-		t.pmids = make(map[pdu.PMID][]string)
-	}
-	if slices.Contains(strings.Split(name, "."), "") {
-		return fmt.Errorf("%q is not a valid name", name)
-	}
-	if t.nodes[name] != nil {
-		return errors.New("the name is used twice, or has names below it")
-	}
-	for above := name; ; {
-		i := strings.LastIndexByte(above, '.')
-		if i < 0 {
-			break
-		}
-		above = above[:i]
-		if n := t.nodes[above]; n != nil && n.pmid != pdu.NoPMID {
-			return fmt.Errorf("%s is a metric", above)
-		}
-	}
-	t.nodes[name] = &node{pmid: id}
-	t.pmids[id] = append(t.pmids[id], name)
-	for {
-		i := strings.LastIndexByte(name, '.')
-		if i < 0 {
-			return nil
-		}
-		last := name[i+1:]
-		name = name[:i]
-		n := t.nodes[name]
-		known := n != nil
-		if !known {
-			n = &node{pmid: pdu.NoPMID}
-			t.nodes[name] = n
-		}
-		n.children = append(n.children, last)
-		if known {
-			return nil
-		}
-	}
-}
-
-// leaves appends the names of all metrics at or below name.
-func (t *tree) leaves(r *Request, list []string, name string) []string {
-	n := t.nodes[name]
-	if n.pmid != pdu.NoPMID {
-		return append(list, name)
-	}
-	for _, c := range n.children {
-		if r.Checkpoint() != nil {
-			break
-		}
-		list = t.leaves(r, list, name+"."+c)
-	}
-	return list
-}
-
 // PMID implements [agents.Namer].
 func (a *agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMID, error) {
 	r, err := a.begin(ctx, o, nil)
@@ -189,11 +122,7 @@ func (a *agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMI
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	n := a.names.nodes[name]
-	if n == nil || n.pmid == pdu.NoPMID {
-		return pdu.NoPMID, pdu.ErrnoName // also for a name that is not a leaf, as in C
-	}
-	return n.pmid, nil
+	return a.names.PMID(name) // an error also for a name that is not a leaf, as in C
 }
 
 // Names implements [agents.Namer].
@@ -204,7 +133,7 @@ func (a *agent) Names(ctx context.Context, o agents.Origin, id pdu.PMID) ([]stri
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	if names := a.names.pmids[id]; len(names) > 0 {
+	if names := a.namesOf[id]; len(names) > 0 {
 		return names, nil
 	}
 	return nil, pdu.ErrnoPMID
@@ -218,18 +147,7 @@ func (a *agent) Children(ctx context.Context, o agents.Origin, name string) ([]p
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	n := a.names.nodes[name]
-	if n == nil {
-		return nil, pdu.ErrnoName
-	}
-	list := make([]pdu.Child, len(n.children))
-	for i, c := range n.children {
-		if err := r.Checkpoint(); err != nil {
-			return nil, err
-		}
-		list[i] = pdu.Child{Name: c, Leaf: a.names.nodes[name+"."+c].pmid != pdu.NoPMID}
-	}
-	return list, nil
+	return a.names.Children(name, r.Checkpoint)
 }
 
 // Traverse implements [agents.Namer].
@@ -240,12 +158,6 @@ func (a *agent) Traverse(ctx context.Context, o agents.Origin, name string) ([]s
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	if a.names.nodes[name] == nil {
-		return nil, pdu.ErrnoName
-	}
-	list := a.names.leaves(r, nil, name)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return list, nil
+	list, err := a.names.Leaves(name, r.Checkpoint)
+	return list, cmp.Or(err, r.err())
 }

@@ -134,8 +134,8 @@ func TestSubtreeErrors(t *testing.T) {
 		metrics []pmda.Metric
 		want    string
 	}{
-		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a", 1)}, "the name is used twice"},
-		{[]pmda.Metric{named(1, 0, "job.a.b", 1), named(1, 1, "job.a", 1)}, "has names below it"},
+		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a", 1)}, "another metric has the name job.a"},
+		{[]pmda.Metric{named(1, 0, "job.a.b", 1), named(1, 1, "job.a", 1)}, "there are names below job.a"},
 		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a.b", 1)}, "job.a is a metric"},
 		{[]pmda.Metric{named(1, 0, "job..b", 1)}, `"job..b" is not a valid name`},
 		{[]pmda.Metric{named(1, 0, "job.", 1)}, `"job." is not a valid name`},

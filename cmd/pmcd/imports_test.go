@@ -54,7 +54,7 @@ agenttest: ./transport ./transport/transporttest ./wire agents pdu
 logfile:
 logtext:
 mmv: ./internal/mmvformat pdu
-pmda: agents pdu
+pmda: ./internal/nametree agents pdu
 pmda/cache: ./internal/savefile pdu pmcdconf/pcpconf
 pmda/event: pdu
 pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
@@ -66,6 +66,7 @@ trace: ./internal/tracepdu
 # How pmcd reaches an agent.
 fairqueue:
 internal/mmvformat: pmcdconf/pcpconf
+internal/nametree: pdu
 internal/responder: agents pdu
 internal/savefile:
 internal/tracepdu:
@@ -107,7 +108,7 @@ mmv: agents agents/internal/mmvformat agents/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
-openmetrics: agents agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
+openmetrics: agents agents/internal/nametree agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
@@ -204,7 +205,7 @@ var mayDependOn = map[string][]string{
 	"agents/mmv": {
 		"agents/internal/mmvformat", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
-	"agents/pmda":  {"agents", "pdu"},
+	"agents/pmda":  {"agents", "agents/internal/nametree", "pdu"},
 	"agents/trace": {"agents/internal/tracepdu"},
 	"agents/serve": {
 		"agents", "agents/fairqueue", "agents/internal/responder", "agents/logfile",

@@ -50,7 +50,7 @@ func (a *agent) control(id pdu.PMID) *control {
 // addControl adds the names of the control metrics.
 func (a *agent) addControl() {
 	for i := range controls {
-		if err := a.names.add(controls[i].fullName(a), pdu.NewPMID(a.domain, 0, controls[i].item)); err != nil {
+		if err := a.addName(controls[i].fullName(a), pdu.NewPMID(a.domain, 0, controls[i].item)); err != nil {
 			a.log.Warn("the names of the agent's own metrics are left out: {error}", "error", err)
 			return
 		}

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -107,7 +108,7 @@ type agent struct {
 	clusters  *table // numbers of sources
 	sources   []*source
 	byCluster map[int]*source
-	names     tree
+	names     nametree.Tree
 	changed   bool // the next fetch tells clients that names have changed
 	scanned   time.Time
 	complain  map[string]bool // what has been logged about files of dir
@@ -182,7 +183,7 @@ func (a *agent) adopt(s *source) {
 	var leftOut []*metric
 	var errs []error
 	for _, m := range s.fresh {
-		if err := a.names.add(m.name, a.pmid(s, m)); err != nil {
+		if err := a.addName(m.name, a.pmid(s, m)); err != nil {
 			leftOut, errs = append(leftOut, m), append(errs, err)
 			continue
 		}
@@ -291,15 +292,12 @@ func (a *agent) InDomText(context.Context, agents.Origin, pdu.InDom, bool) (stri
 
 // PMID implements [agents.Namer].
 func (a *agent) PMID(ctx context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
-	n := a.names.nodes[name]
-	if n == nil {
+	id, err := a.names.PMID(name)
+	if err != nil {
 		a.lookUp(ctx, name)
-		n = a.names.nodes[name]
+		return a.names.PMID(name)
 	}
-	if n == nil || n.id == pdu.NoPMID {
-		return pdu.NoPMID, pdu.ErrnoName
-	}
-	return n.id, nil
+	return id, nil
 }
 
 // Names implements [agents.Namer].
@@ -315,27 +313,20 @@ func (a *agent) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string
 	return []string{m.name}, nil
 }
 
-// Children implements [agents.Namer].
+// Children implements [agents.Namer]. As from PCP's agent, the last name comes first.
 func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
 	a.lookUp(ctx, name)
-	n := a.names.nodes[name]
-	if n == nil {
-		return nil, pdu.ErrnoName
-	}
-	list := make([]pdu.Child, 0, len(n.children))
-	for _, c := range slices.Backward(n.children) {
-		list = append(list, pdu.Child{Name: c, Leaf: a.names.nodes[name+"."+c].id != pdu.NoPMID})
-	}
-	return list, nil
+	list, err := a.names.Children(name, func() error { return agents.Checkpoint(ctx) })
+	slices.Reverse(list)
+	return list, err
 }
 
 // Traverse implements [agents.Namer].
 func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]string, error) {
 	a.lookUp(ctx, name)
-	if a.names.nodes[name] == nil {
-		return nil, pdu.ErrnoName
-	}
-	return a.names.leaves(nil, name), nil
+	list, err := a.names.Leaves(name, func() error { return agents.Checkpoint(ctx) })
+	slices.Reverse(list)
+	return list, err
 }
 
 // Instances implements [agents.Instancer]. They are all that have ever been: their numbers never
