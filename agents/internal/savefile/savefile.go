@@ -12,7 +12,7 @@ import (
 
 // Replace replaces a file by a new one with the same owner and mode. Otherwise an
 // agent that runs as root once would make the file unusable for one that does not.
-// It makes the directory, and syncs the new file to disk before it has the name.
+// It makes the directory, and syncs the new file to disk before it has the name, and the name then.
 func Replace(path string, text []byte) (err error) {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -43,14 +43,29 @@ func Replace(path string, text []byte) (err error) {
 		return err
 	}
 	// Without this, the rename may reach the disk before the contents.
-	if err := f.Sync(); err != nil {
+	if err := sync(f); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	// Without this, the old file may be back after a crash, and its next id is one that clients know.
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // the user may write to the directory and not read it
+	}
+	defer d.Close()
+	if err := sync(d); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
 }
+
+// sync syncs a file to disk. Tests replace it.
+var sync = (*os.File).Sync
 
 // withPath replaces the name of the temporary file in err by path. The text of an
 // error that persists is then the same each time, so callers can log it once.

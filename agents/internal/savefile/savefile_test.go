@@ -1,0 +1,35 @@
+package savefile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The file is on disk before it has the name, and then the name.
+func TestSyncs(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "62.0")
+	var synced []string
+	old := sync
+	defer func() { sync = old }()
+	sync = func(f *os.File) error {
+		text, _ := os.ReadFile(path)
+		name := f.Name()
+		if strings.HasPrefix(filepath.Base(name), ".62.0.") {
+			name = "new"
+		}
+		synced = append(synced, name+" "+string(text))
+		return old(f)
+	}
+	for _, text := range []string{"1", "2"} {
+		if err := Replace(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"new ", dir + " 1", "new 1", dir + " 2"}; !slices.Equal(synced, want) {
+		t.Errorf("synced, and what readers find: %q, want %q", synced, want)
+	}
+}
