@@ -25,6 +25,14 @@ const (
 	// maxSavedNames is how many instances the metrics of a source may have had since they were
 	// first seen. Further ones have no values.
 	maxSavedNames = 1_000_000
+
+	// maxSavedBytes is how many bytes of all saved files of a source may have those names.
+	maxSavedBytes = 256 << 20
+
+	// maxHeld is how many bytes of labels, and of values that are strings, are kept of instances that
+	// a page does not have any more. It is more than a page can have, so that they are not
+	// dropped with each one.
+	maxHeld = 2 * maxPage
 )
 
 // emptyRetry is how long after a read a source without metrics is read again for its names.

@@ -153,8 +153,8 @@ func (m *metric) instName(naming []label) (name string, prefix bool) {
 	return b.String(), true
 }
 
-// set sets the value of an instance.
-func (m *metric) set(i int, seq uint64, series string, value []byte) {
+// set sets the value of an instance. It returns how many more bytes the metric holds.
+func (m *metric) set(i int, seq uint64, series string, value []byte) (more int) {
 	if i >= len(m.cells) {
 		m.cells = append(m.cells, make([]cell, i+1-len(m.cells))...)
 		m.raw = append(m.raw, make([]string, i+1-len(m.raw))...)
@@ -163,6 +163,7 @@ func (m *metric) set(i int, seq uint64, series string, value []byte) {
 	if m.typ == pdu.MetricString {
 		m.texts = append(m.texts, make([]string, len(m.cells)-len(m.texts))...)
 		if m.texts[i] != string(value) {
+			more = len(value) - len(m.texts[i])
 			m.texts[i] = string(value)
 		}
 	} else {
@@ -170,7 +171,20 @@ func (m *metric) set(i int, seq uint64, series string, value []byte) {
 		c.bits, ok = parseValue(m.typ, value)
 		c.bad = !ok
 	}
+	more += len(series) - len(m.raw[i])
 	m.cells[i], m.raw[i] = c, series
+	return more
+}
+
+// forget forgets the value and the labels of an instance. It returns how many bytes that frees.
+func (m *metric) forget(i int) (bytes int) {
+	bytes = len(m.raw[i])
+	m.cells[i], m.raw[i] = cell{}, ""
+	if i < len(m.texts) {
+		bytes += len(m.texts[i])
+		m.texts[i] = ""
+	}
+	return bytes
 }
 
 // parseValue returns the bits of a value: those of a float64, or an integer.

@@ -83,6 +83,7 @@ func open(domain int, o Options) *agent {
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	a.clusters = newTable(a.saved, domain, 0, maxSources+1)
+	a.clusters.recheck(noLock{})
 	a.addControl()
 	return a
 }

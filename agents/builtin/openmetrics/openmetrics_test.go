@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -289,6 +291,11 @@ func TestTooManyNames(t *testing.T) {
 	if got := status(t, a, "a"); !strings.Contains(got, "1 samples are left out: too many names have been saved") {
 		t.Errorf("status %s", got)
 	}
+	a.sources[0].names, a.sources[0].bytes = 1, maxSavedBytes
+	h.source("a", "m{l=\"1\"} 1\nm{l=\"2\"} 2\n")
+	if got := values(t, a, "a"); got != `a.m "0 l:1" 1`+"\na.other not available now" {
+		t.Errorf("values with long names: %s", got)
+	}
 	var page bytes.Buffer
 	for i := range maxItems + 10 {
 		fmt.Fprintf(&page, "name%d 1\n", i)
@@ -299,6 +306,174 @@ func TestTooManyNames(t *testing.T) {
 	}
 	if got := status(t, a, "b"); !strings.Contains(got, "10 samples are left out") {
 		t.Errorf("status %s", got)
+	}
+}
+
+// What a source may save counts once, also after pages that failed and a restart.
+func TestCountsSaved(t *testing.T) {
+	h := newHost(t)
+	a := h.open(Options{})
+	check := func(when string) {
+		t.Helper()
+		s, want := a.sources[0], 0
+		for _, m := range s.metrics {
+			want += len(h.savedFile(instSerial(s.cluster, m.item)))
+		}
+		if over := want - s.bytes; over < 0 || over > pickleFrame*len(s.metrics) {
+			t.Errorf("%s: names of %d bytes are in files of %d", when, s.bytes, want)
+		}
+	}
+	h.source("a", "m{l=\"1\"} 1\nn{l=\"1\"} 1\n")
+	Prepare(t.Context(), a)
+	check("at the start")
+	h.handle("a", func(w http.ResponseWriter, _ *http.Request) { // it is cut
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, "m{l=\"1\"} 1\nm{l=\"2\"} 1\no{l=\"1\"} 1\n")
+	})
+	for range 3 {
+		values(t, a, "a")
+	}
+	check("after pages that were cut")
+	h.source("a", "m{l=\"3\"} 1\no{l=\"\u00e9\"} 1\n")
+	values(t, a, "a")
+	check("after new names")
+	a.Close()
+	a = h.start(Options{})
+	check("after a restart")
+}
+
+// Labels and strings of instances that a page does not have any more are not kept without limit.
+func TestForgetsGone(t *testing.T) {
+	h := newHost(t)
+	h.source("a", "# PCP5 s 1.1.1 string 1 instant none\ns{l=\"1\"} long\ns{l=\"2\"} text\n")
+	a := h.start(Options{})
+	values(t, a, "a")
+	s := a.sources[0]
+	m := s.metrics["s"]
+	if want := len(`s{l="1"}longs{l="2"}text`); s.held != want {
+		t.Errorf("%d bytes are held, want %d", s.held, want)
+	}
+	s.held += maxHeld
+	h.source("a", "# PCP5 s 1.1.1 string 1 instant none\ns{l=\"2\"} text2\n")
+	if got := values(t, a, "a"); got != `a.s "1 l:2" "text2"` {
+		t.Error(got)
+	}
+	if want := maxHeld + len(`s{l="2"}text2`); s.held != want || m.raw[0] != "" || m.texts[0] != "" || m.raw[1] == "" {
+		t.Errorf("%d bytes are held, want %d; %q, %q", s.held, want, m.raw, m.texts)
+	}
+	s.held -= maxHeld
+	h.handle("a", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, "s{l=\"3\"} cut\nnew{l=\"1\"} 1\n")
+	})
+	values(t, a, "a")
+	if want := len(`s{l="2"}text2s{l="3"}cut`); s.held != want {
+		t.Errorf("after a page that was cut, %d bytes are held, want %d", s.held, want)
+	}
+}
+
+// While the saved files of a source are read, requests for others go on, and for its other metrics.
+func TestSavedFilesAreSlow(t *testing.T) {
+	h := newHost(t)
+	h.source("slow", "m{l=\"1\"} 1\n")
+	h.source("good", "x 1\n")
+	a := h.start(Options{})
+	values(t, a, "slow", "good")
+	a.Close()
+
+	const items, insts = "/144.2.py", "/144.6144.py" // of slow
+	for _, file := range []string{items, insts} {
+		t.Run(file[1:], func(t *testing.T) {
+			reading, release := make(chan struct{}), make(chan struct{})
+			old := readSaved
+			readSaved = func(path string, most int64) ([]byte, error) {
+				if strings.HasSuffix(path, file) {
+					close(reading)
+					select {
+					case <-release:
+					case <-time.After(testutil.Hangs):
+						t.Error("requests for others wait for a saved file")
+					}
+				}
+				return old(path, most)
+			}
+			a := h.open(Options{})
+			defer func() { readSaved = old }()
+			a.scan()
+			a.timeout = short
+			testutil.Eventually(t, "the other source has a value", func() bool { return values(t, a, "good") == "good.x 1" })
+			a.sources[1].start(a.ctx, a.slots, time.Hour)
+			<-reading
+			if got := status(t, a, "slow"); got != "unknown" { // it needs the lock
+				t.Errorf("status %s", got)
+			}
+			if got := values(t, a, "good", "control.calls"); !strings.Contains(got, "good.x 1") || !strings.Contains(got, `"slow" 1`) {
+				t.Errorf("while a saved file is read: %s", got)
+			}
+			close(release)
+			testutil.Eventually(t, "it has been read", func() bool { return values(t, a, "slow") == `slow.m "0 l:1" 1` })
+		})
+	}
+}
+
+// A server that is the target of a redirect does not get the headers of the file, nor does another
+// port of the same host.
+func TestRedirectsWithoutHeaders(t *testing.T) {
+	h := newHost(t)
+	var got http.Header
+	var asked string
+	page := func(w http.ResponseWriter, r *http.Request) {
+		got, asked = r.Header, r.Host
+		fmt.Fprint(w, "x 1\n")
+	}
+	other := httptest.NewServer(http.HandlerFunc(page))
+	defer other.Close()
+	h.pages["/page"] = page
+	for _, tt := range []struct {
+		name, to string
+		sent     bool
+	}{
+		{"same", "/page", true},
+		{"port", other.URL + "/page", false},
+		{"host", strings.Replace(h.url, "127.0.0.1", "localhost", 1) + "/page", false},
+		{"scheme-relative", strings.Replace(strings.TrimPrefix(h.url, "http:"), "127.0.0.1", "localhost", 1) + "/page", false},
+	} {
+		h.handle("a", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, tt.to, http.StatusFound) },
+			"HEADER: X-Token: secret", "HEADER: Authorization: Bearer secret", "HEADER: Cookie: secret", "HEADER: Host: secret.example", "HEADER: User-Agent: secret")
+		a := h.start(Options{})
+		if v := values(t, a, "a"); v != "a.x 1" {
+			t.Errorf("%s: %s", tt.name, v)
+		}
+		for _, name := range []string{"X-Token", "Authorization", "Cookie", "User-Agent"} {
+			if sent := strings.Contains(got.Get(name), "secret"); sent != tt.sent {
+				t.Errorf("%s: the header %s is %q", tt.name, name, got.Get(name))
+			}
+		}
+		if sent := asked == "secret.example"; sent != tt.sent {
+			t.Errorf("%s: the host is %s", tt.name, asked)
+		}
+		a.Close()
+	}
+}
+
+// From http to https on the usual ports, a redirect leads to the same server.
+func TestSameServer(t *testing.T) {
+	for _, tt := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"http://a/x", "http://A:80/y", true},
+		{"http://a/x", "https://a/x", true},
+		{"http://a:9100/x", "https://a:9100/x", false},
+		{"https://a/x", "http://a/x", false},
+		{"http://a/x", "http://b.a/x", false},
+		{"http://[::1]:9/", "http://[::1]:9/", true},
+	} {
+		from, _ := url.Parse(tt.from)
+		to, _ := url.Parse(tt.to)
+		if got := sameServer(from, to); got != tt.want {
+			t.Errorf("%s to %s: %v", tt.from, tt.to, got)
+		}
 	}
 }
 

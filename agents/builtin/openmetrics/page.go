@@ -167,7 +167,7 @@ func (p *page) sample(key, value []byte) error {
 		s.series[ser.key] = ser
 	}
 	if ser.m != nil {
-		ser.m.set(max(0, int(ser.inst)), s.seq, ser.key, value)
+		s.held += ser.m.set(max(0, int(ser.inst)), s.seq, ser.key, value)
 	}
 	return nil
 }
@@ -199,12 +199,14 @@ func (p *page) find(key string) (series, error) {
 	if !m.insts.prefix && prefix {
 		m.insts.prefix = true
 	}
-	n, isNew, err := m.insts.number(inst, s.names < maxSavedNames)
+	before := m.insts.bytes
+	n, isNew, err := m.insts.number(inst, s.names < maxSavedNames && s.bytes < maxSavedBytes)
 	if err != nil {
 		return series{}, err
 	}
 	if isNew {
 		s.names++
+		s.bytes += m.insts.bytes - before
 		s.dirty[m.insts] = true
 	}
 	return series{m, n, key}, nil
@@ -251,7 +253,10 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 	m.item, m.optional = int(item), optional
 	if len(included) > 0 && !singular(&p.block, meta) {
 		m.insts = newTable(s.dir, s.domain, instSerial(s.cluster, m.item), maxInstance)
-		s.names += len(m.insts.names)
+		s.mu.Unlock() // while a file is read; no other goroutine changes the metrics
+		m.insts.recheck(noLock{})
+		s.mu.Lock()
+		s.count(m.insts, 1)
 	}
 	s.metrics[name] = m
 	s.pending = append(s.pending, m)

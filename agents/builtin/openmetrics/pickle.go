@@ -34,6 +34,7 @@ func parsePickle(b []byte, maxNames int) (names []string, prefix bool, err error
 	if !p.skip("(l") {
 		return fail(errPickle)
 	}
+	size := 0
 	memo := make(map[int]int) // what GET can name: memo numbers to indexes of names
 	if _, _, err := p.put(); err != nil {
 		return fail(err)
@@ -62,6 +63,9 @@ func parsePickle(b []byte, maxNames int) (names []string, prefix bool, err error
 		}
 		if len(names) == maxNames {
 			return fail(fmt.Errorf("more than %d names", maxNames))
+		}
+		if size += len(name); size > 2*maxSavedFile { // names of the memo take few bytes of the file
+			return fail(errors.New("the names are too long"))
 		}
 		n, ok, err := p.put()
 		if err != nil {
@@ -240,24 +244,39 @@ func (p *pickle) quoted() (string, error) {
 func appendPickle(b []byte, names []string, prefix bool) []byte {
 	b = append(b, "(lp0\n"...)
 	for i, name := range names {
-		b = append(b, 'V')
-		for _, r := range name {
-			switch {
-			case r > 0xffff:
-				b = fmt.Appendf(b, `\U%08x`, r)
-			case r > 0xff || strings.ContainsRune("\\\x00\n\r\x1a", r):
-				b = fmt.Appendf(b, `\u%04x`, r)
-			default:
-				b = append(b, byte(r))
-			}
-		}
-		b = append(b, "\np"...)
-		b = strconv.AppendInt(b, int64(i+1), 10)
-		b = append(b, "\na"...)
+		b = appendName(b, name, i)
 	}
 	b = append(b, '.')
 	if prefix {
 		return append(b, "I01\n."...)
 	}
 	return append(b, "I00\n."...)
+}
+
+// appendName appends name number i.
+func appendName(b []byte, name string, i int) []byte {
+	b = append(b, 'V')
+	for _, r := range name {
+		switch {
+		case r > 0xffff:
+			b = fmt.Appendf(b, `\U%08x`, r)
+		case r > 0xff || strings.ContainsRune("\\\x00\n\r\x1a", r):
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = append(b, byte(r))
+		}
+	}
+	b = append(b, "\np"...)
+	b = strconv.AppendInt(b, int64(i+1), 10)
+	return append(b, "\na"...)
+}
+
+// savedBytes is how many bytes of a file have names, of which the first has number from.
+func savedBytes(names []string, from int) (n int) {
+	var b []byte
+	for i, name := range names {
+		b = appendName(b[:0], name, from+i)
+		n += len(b)
+	}
+	return n
 }

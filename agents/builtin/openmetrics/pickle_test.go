@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -59,6 +60,14 @@ func TestPickleRefuses(t *testing.T) {
 	}
 }
 
+// A name that is named again and again takes few bytes of a file.
+func TestPickleMemo(t *testing.T) {
+	text := "(lp0\nV" + strings.Repeat("x", 1<<20) + "\np1\na" + strings.Repeat("g1\na", 200) + "."
+	if _, _, err := parsePickle([]byte(text), 1000); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("201 names of 1 MiB: %v", err)
+	}
+}
+
 func FuzzPickle(f *testing.F) {
 	f.Add([]byte("(lp0\nVcontrol\np1\naV\xe9\\u65e5\\U0001f600\np2\nag1\na.I01\n."))
 	f.Add([]byte("(lp1\nS'it\\'s'\np2\naS\"\\x41\"\na."))
@@ -79,6 +88,7 @@ func FuzzPickle(f *testing.F) {
 func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	tab := newTable(dir, 144, 5, 3)
+	tab.recheck(noLock{})
 	number := func(name string) string {
 		n, isNew, err := tab.number(name, true)
 		return fmt.Sprint(n, isNew, err)
@@ -100,6 +110,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("after forget: %s", got)
 	}
 	tab = newTable(dir, 144, 5, 3)
+	tab.recheck(noLock{})
 	if got := number("b"); got != "1 false <nil>" {
 		t.Errorf("after a restart: %s", got)
 	}
@@ -111,7 +122,8 @@ func TestTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab = newTable(dir, 144, 5, 3)
-		tab.recheck()
+		tab.recheck(noLock{})
+		tab.recheck(noLock{})
 		if _, _, err := tab.number("x", true); err == nil {
 			t.Errorf("%q: x has a number", text)
 		}
@@ -122,8 +134,28 @@ func TestTable(t *testing.T) {
 	if err := os.WriteFile(path, []byte("(lp0\nVx\np1\na.I01\n."), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	tab.recheck()
+	tab.recheck(noLock{})
 	if got := number("y"); got != "1 true <nil>" || !tab.prefix {
 		t.Errorf("after another file: %s, %v", got, tab.prefix)
+	}
+}
+
+// Names that were not saved after all do not count for the limit of a file.
+func TestTableForgets(t *testing.T) {
+	tab := newTable(t.TempDir(), 144, 5, 1000)
+	tab.recheck(noLock{})
+	tab.number("saved \u00e9\u65e5", true)
+	if _, err := save(noLock{}, []*table{tab}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxSavedFile/maxLine + 10 {
+		name := fmt.Sprintf("%d%s", i, strings.Repeat("x", maxLine))
+		if _, _, err := tab.number(name, true); err != nil {
+			t.Fatalf("name %d: %v", i, err)
+		}
+		tab.forget()
+	}
+	if st, err := os.Stat(tab.path); err != nil || st.Size() < int64(tab.bytes) || st.Size() > int64(tab.bytes)+pickleFrame {
+		t.Errorf("names of %d bytes are in a file of %v, %v", tab.bytes, st.Size(), err)
 	}
 }

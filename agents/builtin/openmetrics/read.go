@@ -1,6 +1,7 @@
 package openmetrics
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,9 +38,28 @@ func newClient() *http.Client {
 			if len(via) >= maxRedirects {
 				return errors.New("too many redirects")
 			}
+			if !sameServer(via[0].URL, r.URL) {
+				// The file's headers, which may have passwords, are for the server that it names.
+				r.Host, r.Header = "", commonHeader()
+			}
 			return nil
 		},
 	}
+}
+
+// commonHeader returns what all sources are asked with.
+func commonHeader() http.Header {
+	return http.Header{"Accept": {"*/*"}, "User-Agent": {"pmdaopenmetrics"}}
+}
+
+// sameServer reports whether a redirect leads to the server that the *.url file names: another port may
+// be another exporter's. From http to https on the usual ports it is the same.
+func sameServer(from, to *url.URL) bool {
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return strings.EqualFold(from.Hostname(), to.Hostname()) && (from.Scheme == to.Scheme && port(from) == port(to) ||
+		from.Scheme == "http" && to.Scheme == "https" && port(from) == "80" && port(to) == "443")
 }
 
 // readURL reads the page of a *.url file.
@@ -56,8 +77,7 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.Header.Set("Accept", "*/*")
-	r.Header.Set("User-Agent", "pmdaopenmetrics")
+	r.Header = commonHeader()
 	for _, h := range p.file.headers {
 		if strings.EqualFold(h[0], "Host") {
 			r.Host = h[1]

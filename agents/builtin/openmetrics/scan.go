@@ -85,7 +85,7 @@ func (a *agent) newSource(path string) *source {
 			return nil
 		}
 	}
-	a.clusters.recheck()
+	a.clusters.recheck(noLock{})
 	if n, _, err := a.clusters.number("control", true); err == nil && n != 0 {
 		a.complainOnce(a.clusters.path, "its first name is not control, so the numbers of the sources are not known")
 		return nil

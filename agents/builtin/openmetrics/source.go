@@ -46,6 +46,8 @@ type source struct {
 	fresh   []*metric          // those that are new in byItem, for the tree of names
 	series  map[string]series
 	names   int // saved names of instances
+	bytes   int // of these names in files
+	held    int // bytes of raw and texts of the metrics
 	dirty   map[*table]bool
 
 	// Samples are numbered. A value is valid if its number is more than base, which is that of the
@@ -97,12 +99,6 @@ func (s *source) start(ctx context.Context, slots chan struct{}, limit time.Dura
 	s.tried = time.Now()
 	s.stats.calls++
 	s.base, s.valid = s.seq, false
-	s.items.recheck()
-	for _, m := range s.metrics {
-		if m.insts != nil {
-			m.insts.recheck()
-		}
-	}
 	go func() {
 		defer close(r.done)
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -121,6 +117,7 @@ func (s *source) start(ctx context.Context, slots chan struct{}, limit time.Dura
 func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	begin := time.Now()
 	p := &page{src: s}
+	s.recheck()
 	err := s.parseFile()
 	code := 0
 	if err == nil {
@@ -148,8 +145,34 @@ func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	}
 	s.valid = err == nil
 	s.report(p, err)
+	if s.held > maxHeld {
+		s.forgetGone()
+	}
 	if len(s.series) > 2*p.count+1000 { // series that were, and are not any more
 		clear(s.series)
+	}
+}
+
+// recheck reads saved files that have not been read, or were damaged.
+func (s *source) recheck() {
+	s.items.recheck(&s.mu)
+	for _, m := range s.metrics { // only a read changes it
+		if m.insts != nil && m.insts.damaged != nil {
+			m.insts.recheck(&s.mu)
+			s.count(m.insts, 1)
+		}
+	}
+}
+
+// forgetGone forgets all but the numbers of the instances that the last page does not have, as a
+// restart of the agent does. mu is held.
+func (s *source) forgetGone() {
+	for _, m := range s.metrics {
+		for i := range m.cells {
+			if m.cells[i].seq <= s.base {
+				s.held -= m.forget(i)
+			}
+		}
 	}
 }
 
@@ -250,8 +273,11 @@ func (s *source) commit() error {
 func (s *source) drop() {
 	for _, m := range s.pending {
 		delete(s.metrics, m.sample)
+		for i := range m.cells {
+			s.held -= m.forget(i)
+		}
 		if m.insts != nil {
-			s.names -= len(m.insts.names)
+			s.count(m.insts, -1)
 			delete(s.dirty, m.insts)
 		}
 	}
@@ -260,10 +286,19 @@ func (s *source) drop() {
 	}
 	s.pending = nil
 	for t := range s.dirty {
-		if t != s.items {
-			s.names -= len(t.names) - t.saved
+		if t == s.items {
+			t.forget()
+			continue
 		}
+		s.count(t, -1)
 		t.forget()
+		s.count(t, 1)
 	}
 	clear(s.dirty)
+}
+
+// count adds the names of a table of instances to those of the source, or subtracts them.
+func (s *source) count(t *table, sign int) {
+	s.names += sign * len(t.names)
+	s.bytes += sign * t.bytes
 }

@@ -21,6 +21,7 @@ import (
 const (
 	maxSavedFile = 64 << 20 // bytes
 	maxNames     = 1 << 20  // in a file
+	pickleFrame  = 16       // bytes of a file that are not of names, at most
 )
 
 // A numberError says why a name has no number.
@@ -40,7 +41,7 @@ type table struct {
 	saved  int  // the first names that are in the file; clients may know their numbers
 
 	index map[string]int32 // of names; nil until it is needed
-	bytes int              // about how long the file is
+	bytes int              // of the names in a file
 
 	// If the file exists and cannot be used, it is not replaced: its numbers are in archives. No
 	// name has a number until another file is there.
@@ -62,12 +63,15 @@ func stateOf(st fs.FileInfo) fileState {
 	return s
 }
 
-// newTable returns the table of a file.
+var errUnread = &numberError{"the saved numbers have not been read"}
+
+// newTable returns the table of a file, which recheck reads.
 func newTable(dir string, domain, serial, limit int) *table {
-	t := &table{path: filepath.Join(dir, fmt.Sprintf("%d.%d.py", domain, serial)), max: min(limit, maxNames)}
-	t.load()
-	return t
+	return &table{path: filepath.Join(dir, fmt.Sprintf("%d.%d.py", domain, serial)), max: min(limit, maxNames), damaged: errUnread}
 }
+
+// readSaved reads a saved file. Tests replace it.
+var readSaved = regular.ReadFile
 
 func (t *table) load() {
 	uid := -1
@@ -77,7 +81,7 @@ func (t *table) load() {
 			uid = int(sys.Uid)
 		}
 	}
-	b, err := regular.ReadFile(t.path, maxSavedFile)
+	b, err := readSaved(t.path, maxSavedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.damaged = nil
 		return
@@ -89,7 +93,7 @@ func (t *table) load() {
 		t.damaged = &numberError{fmt.Sprintf("%s cannot be used, and is left as it is: %v", t.path, err)}
 		return
 	}
-	t.saved, t.bytes, t.damaged, t.index = len(t.names), len(b), nil, nil
+	t.saved, t.bytes, t.damaged = len(t.names), savedBytes(t.names, 0), nil
 	if me := os.Geteuid(); uid >= 0 && me != 0 && uid != me {
 		// PCP 6.0.3's agent runs as root, and that of 7.2 as this user: it writes to the file.
 		if err := savefile.Replace(t.path, b); err != nil {
@@ -98,18 +102,21 @@ func (t *table) load() {
 	}
 }
 
-// recheck looks whether a damaged file has been replaced.
-func (t *table) recheck() {
+// recheck reads the file if that has not been done, or if the file was damaged and has been replaced.
+// It does so without mu, which guards the table, as it may take long.
+func (t *table) recheck(mu sync.Locker) {
 	if t.damaged == nil {
 		return
 	}
-	if st, err := os.Stat(t.path); err != nil || stateOf(st) != t.seen {
-		t.load()
+	if st, err := os.Stat(t.path); err == nil && stateOf(st) == t.seen {
+		return
 	}
+	read := &table{path: t.path, max: t.max}
+	read.load()
+	mu.Lock()
+	*t = *read
+	mu.Unlock()
 }
-
-// maxPickled is how many bytes one of a name may take in a file: \u005c.
-const maxPickled = 6
 
 // number returns the number of a name, which may be new if that is allowed.
 func (t *table) number(name string, mayBeNew bool) (n int32, isNew bool, err error) {
@@ -125,18 +132,23 @@ func (t *table) number(name string, mayBeNew bool) (n int32, isNew bool, err err
 	if n, ok := t.index[name]; ok {
 		return n, false, nil
 	}
-	if !mayBeNew || len(t.names) >= t.max || t.bytes+maxPickled*len(name) > maxSavedFile {
+	if !mayBeNew || len(t.names) >= t.max {
+		return 0, false, errFull
+	}
+	size := savedBytes([]string{name}, len(t.names))
+	if t.bytes+size > maxSavedFile-pickleFrame {
 		return 0, false, errFull
 	}
 	n = int32(len(t.names))
 	t.names = append(t.names, name)
 	t.index[name] = n
-	t.bytes += maxPickled*len(name) + 16 // at most
+	t.bytes += size
 	return n, true, nil
 }
 
 // forget removes the names that are not in the file.
 func (t *table) forget() {
+	t.bytes -= savedBytes(t.names[t.saved:], t.saved)
 	clear(t.names[t.saved:])
 	t.names, t.index = t.names[:t.saved], nil
 }
@@ -164,7 +176,7 @@ func save(mu sync.Locker, tables []*table) (saved []*table, err error) {
 	mu.Lock()
 	for i, t := range tables {
 		if errs[i] == nil {
-			t.saved, t.bytes, t.index = len(t.names), len(texts[i]), nil
+			t.saved, t.index = len(t.names), nil
 			saved = append(saved, t)
 		}
 		err = cmp.Or(err, errs[i])
