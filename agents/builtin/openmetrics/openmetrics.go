@@ -270,9 +270,6 @@ func (a *agent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc,
 // Text implements [agents.Texter].
 func (a *agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneLine bool) (string, error) {
 	if c := a.control(id); c != nil {
-		if !oneLine {
-			return "", pdu.ErrnoText
-		}
 		return c.oneLine, nil
 	}
 	s, m, err := a.metric(id)
@@ -280,7 +277,7 @@ func (a *agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneLine bo
 		return "", err
 	}
 	defer s.mu.Unlock()
-	if oneLine {
+	if oneLine || m.text == "" { // as libpcp_pmda in PCP's agent
 		return m.oneLine, nil
 	}
 	return m.text, nil

@@ -539,6 +539,27 @@ func TestRoot(t *testing.T) {
 	}
 }
 
+// The long text of a metric is what follows the first line of HELP, or that line if it is all there is.
+func TestText(t *testing.T) {
+	h := newHost(t)
+	h.source("a", "# HELP x one\nx 1\n# HELP y one\\nmore\\nyet more\ny 1\n")
+	a := h.start(Options{})
+	for _, tt := range []struct {
+		id            pdu.PMID
+		oneLine, text string
+	}{
+		{pdu.NewPMID(Domain, 1, 0), "one", "one"},
+		{pdu.NewPMID(Domain, 1, 1), "one", "more\nyet more"},
+		{pdu.NewPMID(Domain, 0, controls[0].item), controls[0].oneLine, controls[0].oneLine},
+	} {
+		for oneLine, want := range map[bool]string{true: tt.oneLine, false: tt.text} {
+			if got, err := a.Text(t.Context(), agents.Origin{}, tt.id, oneLine); err != nil || got != want {
+				t.Errorf("%v, one line %v: %q, %v; want %q", tt.id, oneLine, got, err, want)
+			}
+		}
+	}
+}
+
 // Labels are JSON, whatever is in them, and passwords are not for clients.
 func TestLabels(t *testing.T) {
 	h := newHost(t)
