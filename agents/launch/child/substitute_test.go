@@ -19,6 +19,9 @@ func TestSubstitute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	old := programDirs
+	defer func() { programDirs = old }()
+	programDirs = []string{filepath.Join(dir, "nothing"), filepath.Join(dir, "installed")}
 	ours := filepath.Join(filepath.Dir(self), "pmdas", "pmdaopenmetrics")
 	check := func(argv, want []string, missing string) {
 		t.Helper()
@@ -28,6 +31,15 @@ func TestSubstitute(t *testing.T) {
 	}
 	same := func(argv ...string) { t.Helper(); check(argv, argv, "") }
 	same(python, gone) // our program does not exist
+	// Where pmcd is a copy in PCP's directory, our program is not beside it.
+	installed := filepath.Join(programDirs[1], "pmdaopenmetrics")
+	if err := os.MkdirAll(programDirs[1], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(installed, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check([]string{"no-such-python", script, "-d", "144"}, []string{installed, "-d", "144"}, "no-such-python")
 	if err := os.MkdirAll(filepath.Dir(ours), 0o755); err != nil {
 		t.Fatal(err)
 	}
