@@ -212,7 +212,7 @@ dist:
 releasetest:
 	etc/peers.sh -r
 	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest ./cmd/pmcd/plugintest
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^TestPackage' ./cmd/pmcd/systemtest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Package|Zeroconf)' ./cmd/pmcd/systemtest
 
 # It installs nothing, unless PEERS=install.
 test:
