@@ -36,7 +36,7 @@ func (m *mounts) cpuset() []pmda.Metric {
 //
 // C differs: its values of cgroup.cpuacct.stat are in ticks.
 func (m *mounts) cpuacct() []pmda.Metric {
-	g := newGroups(m, indomCPUAcct, "cpuacct", "cpuacct.stat", "cpu",
+	g := newGroups(m, indomCPUAcct, "cpuacct", "", "cpu",
 		format{file: "cpuacct.stat", fields: 2, parse: keyed("user", "system")}, oneNumber("cpuacct.usage"))
 	ticks := func(field int) pmda.FetchFunc {
 		return g.withField(0, field, func(v *pmda.Value, r record) { v.SetUint(m.msecs(r.num(field))) })
@@ -79,11 +79,7 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 		if err := p.checkpoint(); err != nil {
 			return err
 		}
-		b, err := p.Path(c.dir).Str("/cpuacct.usage_percpu").Text(maxFile)
-		if err != nil {
-			continue
-		}
-		b, _ = sysfile.CutLine(b)
+		b, _ := sysfile.CutLine(p.text(c, "cpuacct.usage_percpu"))
 		for cpu := 0; ; cpu++ {
 			var word []byte
 			if word, b = sysfile.Field(b); len(word) == 0 {
@@ -106,7 +102,7 @@ func splitInstance(name string) (group, device string) {
 }
 
 func (m *mounts) cpusched() []pmda.Metric {
-	g := newGroups(m, indomCPUSched, "cpu", "cpu.shares", "cpu",
+	g := newGroups(m, indomCPUSched, "cpu", "", "cpu",
 		format{file: "cpu.stat", fields: 3, parse: keyed("nr_periods", "nr_throttled", "throttled_time")},
 		oneNumber("cpu.shares"), oneNumber("cpu.cfs_period_us"), oneNumber("cpu.cfs_quota_us"))
 	return table(pmda.Metric{InDom: g.indom}, []row{
@@ -124,7 +120,7 @@ func (m *mounts) cpusched() []pmda.Metric {
 //
 // C differs: it looks for a controller of another name, so it has no values.
 func (m *mounts) netclass() []pmda.Metric {
-	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", oneNumber("net_cls.classid"))
+	g := newGroups(m, indomNetClass, "net_cls", "", "interface", oneNumber("net_cls.classid"))
 	return table(pmda.Metric{InDom: g.indom}, []row{
 		{47, 0, "cgroup.netclass.classid", u64, instant, none, g.unsigned(0, 0)},
 		{47, 1, "cgroup.netclass.id.container", str, discrete, none, g.containerName()},

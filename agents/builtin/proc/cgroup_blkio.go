@@ -34,14 +34,14 @@ var blkFiles = []struct {
 	dev, all int // items of the first operation
 	units    pdu.Units
 }{
-	{"io_merged", 0, 60, count},
-	{"io_queued", 5, 65, count},
-	{"io_service_bytes", 10, 70, octet},
-	{"io_serviced", 15, 75, count},
-	{"io_service_time", 20, 80, nsec},
-	{"io_wait_time", 25, 85, nsec},
-	{"throttle.io_service_bytes", 32, 92, octet},
-	{"throttle.io_serviced", 37, 97, count},
+	{"blkio.io_merged", 0, 60, count},
+	{"blkio.io_queued", 5, 65, count},
+	{"blkio.io_service_bytes", 10, 70, octet},
+	{"blkio.io_serviced", 15, 75, count},
+	{"blkio.io_service_time", 20, 80, nsec},
+	{"blkio.io_wait_time", 25, 85, nsec},
+	{"blkio.throttle.io_service_bytes", 32, 92, octet},
+	{"blkio.throttle.io_serviced", 37, 97, count},
 }
 
 // blkStats are the numbers of one device in a group, or the sums of all its devices.
@@ -60,7 +60,7 @@ var ioKeys = []string{"rbytes", "wbytes", "rios", "wios", "dbytes", "dios"}
 
 func newBlkIO(m *mounts) *blkIO {
 	b := &blkIO{
-		groups: newGroups(m, indomBlkIO, "blkio", "blkio.time", "block"),
+		groups: newGroups(m, indomBlkIO, "blkio", "", "block"),
 		v2:     newGroups(m, indomGroup2, "", anyGroup, nil),
 	}
 	b.deviceNamesSource = &pmda.Source{Read: b.readDisks}
@@ -119,8 +119,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 		}
 		*all = blkStats{}
 		for i, f := range blkFiles {
-			text, _ := b.Path(g.dir).Str("/blkio.").Str(f.name).Text(maxFile)
-			b.parse(text, g, func(s *blkStats, op string, n uint64) {
+			b.parse(b.text(g, f.name), g, func(s *blkStats, op string, n uint64) {
 				for j, name := range blkOps {
 					if op == name {
 						s.ops[i][j] += n
@@ -129,10 +128,8 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 				}
 			})
 		}
-		text, _ := b.Path(g.dir).Str("/blkio.sectors").Text(maxFile)
-		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
-		text, _ = b.Path(g.dir).Str("/blkio.time").Text(maxFile)
-		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
+		b.parse(b.text(g, "blkio.sectors"), g, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
+		b.parse(b.text(g, "blkio.time"), g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
 	}
 	b.devices.endScan()
 	return nil
@@ -187,7 +184,7 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 		if err := b.checkpoint(); err != nil {
 			return err
 		}
-		text, _ := b.Path(g.dir).Str("/io.stat").Text(maxFile)
+		text := b.v2.text(g, "io.stat")
 		for len(text) > 0 {
 			var line []byte
 			line, text = sysfile.CutLine(text)
@@ -242,7 +239,7 @@ func (b *blkIO) metrics() []pmda.Metric {
 	for i, f := range blkFiles {
 		for j, op := range blkOps {
 			n := func(s *blkStats) uint64 { return s.ops[i][j] }
-			name := f.name + "." + strings.ToLower(op)
+			name := strings.TrimPrefix(f.name, "blkio.") + "." + strings.ToLower(op)
 			perDev = append(perDev, row{49, f.dev + j, "cgroup.blkio.dev." + name, u64, counter, f.units, ofDev(n)})
 			all = append(all, row{49, f.all + j, "cgroup.blkio.all." + name, u64, counter, f.units, ofAll(n)})
 		}

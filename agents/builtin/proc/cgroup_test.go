@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -24,8 +26,11 @@ var cgroups1 = map[string]string{
 	"cg/cpu/a/cpu.shares":           "512\n",
 	"cg/cpu/a/cpu.cfs_quota_us":     "5000\n",
 	"cg/cpu/a\\x2db/c/cpuacct.stat": "user 1\nsystem 2\n",
-	"cg/memory/memory.stat":         "cache 4096\nrss 8192\ntotal_rss 99\nworkingset_refault 7\nrecent_scanned_anon 5\n",
-	"cg/memory/memory.failcnt":      "3\n",
+	// Groups of a controller have the same files.
+	"cg/cpu/a/cpuacct.stat": "", "cg/cpu/a\\x2db/cpuacct.stat": "", "cg/cpu/a\\x2db/cpu.shares": "", "cg/cpu/a\\x2db/cpu.cfs_quota_us": "",
+	"cg/memory/docker/memory.stat": "",
+	"cg/memory/memory.stat":        "cache 4096\nrss 8192\ntotal_rss 99\nworkingset_refault 7\nrecent_scanned_anon 5\n",
+	"cg/memory/memory.failcnt":     "3\n",
 	"cg/memory/docker/" + strings.Repeat("0123456789abcdef", 4) + "/memory.stat": "cache 1\n",
 	"cg/memory/docker/memory.usage_in_bytes":                                     "77\n",
 	"cg/set/cpuset.cpus":                                                         "0-3\n",
@@ -133,6 +138,51 @@ func TestCgroupsAreReadOnce(t *testing.T) {
 		if n[file] != want {
 			t.Errorf("%s was opened %d times, want %d", file, n[file], want)
 		}
+	}
+}
+
+// A file that a group lacks is not tried in the other groups of its controller in the same fetch,
+// unless the group has been removed, or is the root, which lacks other files.
+func TestMissingFilesAreTriedOnce(t *testing.T) {
+	names := []string{"/", "/a", "/b", "/c"}
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/mounts": "cgroup2 /cg cgroup2 rw 0 0\ncgroup /blk cgroup rw,blkio 0 0\n"})})
+	for _, name := range names {
+		for _, file := range []string{"/cg" + name + "/memory.stat", "/cg" + name + "/cpu.stat", "/blk" + name + "/blkio.throttle.io_serviced"} {
+			pmdatest.WriteFile(t, r.host.Root, file, "")
+		}
+	}
+	fetch := r.Repeat("cgroup.memory.current", "cgroup.pressure.cpu.some.total", "cgroup.blkio.all.time", "cgroup.cpusched.shares", "cgroup.netclass.classid")
+	fetch()
+	tried := make(map[string]int)
+	for _, path := range r.opened(func() { fetch() }) {
+		tried[path[strings.LastIndexByte(path, '/')+1:]]++
+	}
+	for file, want := range map[string]int{"memory.current": 2, "blkio.io_queued": 2, "blkio.time": 2, "blkio.throttle.io_serviced": 4,
+		"cpu.pressure": 4, "cpu.shares": 0, "net_cls.classid": 0} {
+		if tried[file] != want {
+			t.Errorf("%s was tried %d times, want %d", file, tried[file], want)
+		}
+	}
+	for _, name := range names[1:] {
+		pmdatest.WriteFile(t, r.host.Root, "/cg"+name+"/memory.current", "1")
+	}
+	want := "/a=1 /b=1 /c=1"
+	if got := r.Values("cgroup.memory.current"); len(got) != len(want) {
+		t.Errorf("files that exist now: got %q, want %q", got, want)
+	}
+	removed := ""
+	r.host.Open = func(path string, flags int) (int, error) {
+		dir, file := filepath.Split(path)
+		if file == "memory.current" && removed == "" && dir != r.host.Root+"/cg/" {
+			removed = dir // after its group was listed
+		}
+		if removed != "" && strings.HasPrefix(path+"/", removed) {
+			return -1, syscall.ENOENT
+		}
+		return syscall.Open(path, flags, 0)
+	}
+	if got := r.Values("cgroup.memory.current"); len(got) != len("/a=1 /b=1") {
+		t.Errorf("one group was removed: got %q", got)
 	}
 }
 
