@@ -1,9 +1,11 @@
 package linux
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -63,4 +65,28 @@ func TestInterrupts(t *testing.T) {
 			t.Errorf("%s: labels are %s, without %s", tt.what, labels.Sets[0].JSON, text)
 		}
 	}
+}
+
+// A hundred thousand cells of a large host take no more memory than the names and ids that C pmcd's
+// agent has, too.
+func TestMemoryOfInterrupts(t *testing.T) {
+	const cpus = 128
+	h := newHost(60, Options{Root: pmdatest.Tree(t, linuxhosts.Interrupts(cpus, cpus)), CacheDir: t.TempDir()})
+	q := newInterrupts(h, "proc/interrupts", indomIRQ, indomIRQCPU)
+	live := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := live()
+	if err := q.read(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	after := live()
+	cells, _ := q.cells.Size()
+	if each := int(after-before) / cells; cells < cpus*cpus || each > 300 {
+		t.Errorf("%d cells take %d bytes each", cells, each)
+	}
+	runtime.KeepAlive(q)
 }
