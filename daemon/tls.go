@@ -83,7 +83,8 @@ func (d *Daemon) noteExpiry(last *expiryWarning, now time.Time) {
 		}
 		return
 	}
-	if s.Same(last.server) && now.Sub(last.at) < expiryEvery {
+	// By the clock: if that is set, the problem may be another one.
+	if s.Same(last.server) && now.Round(0).Sub(last.at.Round(0)).Abs() < expiryEvery {
 		return
 	}
 	*last = expiryWarning{s, now}

@@ -220,6 +220,7 @@ func TestExpiry(t *testing.T) {
 	}{
 		{time.Hour, -year, [2]int{1, 0}, 1}, {2 * time.Hour, -year, [2]int{1, 0}, 0},
 		{3 * time.Hour, 0, [2]int{1, 0}, 1}, {4 * time.Hour, 0, [2]int{1, 0}, 0}, {5 * time.Hour, year, [2]int{1, 1}, 1},
+		{6 * time.Hour, -year, [2]int{2, 1}, 1}, {7 * time.Hour, year, [2]int{2, 2}, 1},
 	} {
 		before := reports.Load()
 		r.noteExpiry(last, testutil.ClockSet(now.Add(tt.at), tt.step))

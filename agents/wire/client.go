@@ -82,7 +82,8 @@ type Client struct {
 	inflight    []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
 	granted     int            // slots given to calls that are not yet in inflight
 	exclusive   bool           // no request may follow the last one that got a slot, before its reply
-	depth       int            // how many requests may be in flight: opt.Depth, or less after a slow reply
+	depth       int            // how many requests may be in flight: maxDepth, or less after a slow reply
+	maxDepth    int            // opt.Depth, or 1 if the agent was ever not ready
 	reading     bool
 	waiting     fairqueue.Queue[*pendingCall] // for a slot
 	freeCalls   []*pendingCall                // for reuse

@@ -95,7 +95,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if opt.OnPDU == nil {
 		opt.OnPDU = func(bool, []byte) {}
 	}
-	c := &Client{conn: conn, raw: raw, opt: opt, depth: opt.Depth, done: make(chan struct{})}
+	c := &Client{conn: conn, raw: raw, opt: opt, depth: opt.Depth, maxDepth: opt.Depth, done: make(chan struct{})}
 	c.writer.Init(raw)
 	c.reader.Init(in)
 	if c.reader.Rights, err = refuseRights(in); err != nil {

@@ -48,7 +48,7 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	c.refuseWaiting(err)
 	c.reading = true
 	if s == NotReady {
-		c.opt.Depth, c.depth = 1, 1
+		c.maxDepth, c.depth = 1, 1
 	}
 	c.state.Store(int32(s))
 	c.tasks.Add(1)
@@ -97,7 +97,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 			s, replyUncertain, inGrace = NotReady, true, false
 			err = c.setReadDeadline(time.Time{})
 			c.mu.Lock()
-			c.opt.Depth, c.depth = 1, 1
+			c.maxDepth, c.depth = 1, 1
 			c.state.Store(int32(s))
 			c.mu.Unlock()
 			c.notifyState(s)

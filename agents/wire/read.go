@@ -90,7 +90,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	if now.Sub(f.began) > maxQuickReply {
 		c.depth = 1
 	} else {
-		c.depth = min(c.depth+1, c.opt.Depth)
+		c.depth = min(c.depth+1, c.maxDepth)
 	}
 	c.inflight = slices.Delete(c.inflight, 0, 1)
 	if len(c.inflight) > 0 {

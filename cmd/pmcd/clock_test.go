@@ -8,7 +8,7 @@ import (
 )
 
 // A time that is kept as a number has no monotonic reading. What is due by it comes early or
-// late when the clock of the host is set.
+// late when the clock of the host is set. Larger units are those of formats of files.
 func TestMonotonic(t *testing.T) {
 	eachDecl(t, func(pkg, name string, set *token.FileSet, decl ast.Decl) {
 		if pkg == "bench" || pkg == "agents/testutil" || strings.HasSuffix(set.Position(decl.Pos()).Filename, "_test.go") {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -383,15 +382,4 @@ func TestSwapArguments(t *testing.T) {
 		}
 	}
 	h.has("all of that", theirs, "")
-}
-
-// The time of a trial is not that of the clock, which an admin or NTP may set meanwhile.
-func TestSwapClock(t *testing.T) {
-	script, err := os.ReadFile(repo + "/etc/swap-pmcd.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if line := regexp.MustCompile(`.*\bdate \+.*`).Find(script); line != nil {
-		t.Errorf("the script uses the clock: %s", line)
-	}
 }

@@ -104,14 +104,14 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 
 // byNow returns a time that was taken before, or of a timer, by the clock as it is now: the clock
 // may have been set since. So the status of a host whose clock was wrong at the start does not say
-// that pmcd is up for 50 years. The small corrections of NTP are left out: with them a time
-// would be another one in each report.
+// that pmcd is up for 50 years. A difference of less than a month is the time in which the host was
+// suspended, or a correction: the times agree with those of the log then.
 func byNow(t, now time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
 	age := now.Sub(t)
-	if set := now.Round(0).Sub(t.Round(0)) - age; set.Abs() < time.Second+age.Abs()/1000 {
+	if set := now.Round(0).Sub(t.Round(0)) - age; set.Abs() < 30*24*time.Hour {
 		return t
 	}
 	return now.Add(-age)

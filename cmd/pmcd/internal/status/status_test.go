@@ -11,16 +11,18 @@ func TestByNow(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	began := time.Now()
 	for _, age := range []time.Duration{0, time.Minute, year, -time.Minute} {
-		for _, step := range []time.Duration{0, 24 * time.Hour, -24 * time.Hour, 56 * year} {
+		for _, step := range []time.Duration{0, year, -year, 56 * year} {
 			now := testutil.ClockSet(began.Add(age), step)
 			// JSON has no monotonic reading.
 			if got := now.Round(0).Sub(byNow(began, now).Round(0)); got != age {
 				t.Errorf("clock set by %v: age %v, want %v", step, got, age)
 			}
 		}
-		// NTP has slowed the clock.
-		if now := testutil.ClockSet(began.Add(age), -(age / 3000).Truncate(time.Second)); byNow(began, now) != began {
-			t.Errorf("after %v: a small correction has changed the time", age)
+		// The host was suspended for a night, and NTP has slowed the clock.
+		for _, step := range []time.Duration{8 * time.Hour, -(age / 3000).Truncate(time.Second)} {
+			if now := testutil.ClockSet(began.Add(age), step); byNow(began, now) != began {
+				t.Errorf("after %v: a difference of %v has changed the time", age, step)
+			}
 		}
 	}
 	if got := byNow(time.Time{}, began); !got.IsZero() {
