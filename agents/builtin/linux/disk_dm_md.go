@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -68,14 +69,20 @@ func dirNames(dir string) []string {
 // wait(2): 0 if the device is complete, 256 if it is degraded, 512 if it does not
 // run, and -1 if its state is not known.
 //
-// C differs: it runs mdadm. It has -1 if mdadm does not exist, and 1024 without the
-// right to use the device.
+// C differs: it runs mdadm. It has -1 if mdadm does not exist, 1024 without the right to
+// use the device, and 512 for a container of IMSM or DDF.
 func (d *diskFiles) mdStatus(k *disk) int {
 	state := d.h.blockDevice(k).Value("md/array_state")
 	switch string(state) {
 	case "":
 		return -1
 	case "clear", "inactive", "broken":
+		// A container holds the disks of other devices and never runs itself. Those have "external:/" or
+		// "external:-" and the name of the container.
+		format, external := bytes.CutPrefix(d.h.blockDevice(k).Value("md/metadata_version"), []byte("external:"))
+		if external && len(format) > 0 && format[0] != '/' && format[0] != '-' {
+			return 0
+		}
 		return 2 << 8
 	}
 	if n, ok := d.h.blockDevice(k).Number("md/degraded"); ok && n > 0 {

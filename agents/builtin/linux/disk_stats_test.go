@@ -40,7 +40,7 @@ func TestStorage(t *testing.T) {
 func TestBrokenDisks(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/diskstats": "   8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8 16 sdb 10 20 x 40\n" +
-			" 252 0 zram0 1 2\n   9 0 md0 1\n   9 1 md1 2\n   9 2 md2 3\n",
+			" 252 0 zram0 1 2\n   9 0 md0 1\n   9 1 md1 2\n   9 2 md2 3\n   9 3 md3 4\n   9 4 md4 5\n   9 5 md5 6\n",
 		"sys/block/sda/wwid":              "unknown\n",
 		"sys/block/sdb/wwid":              "naa.5\n",
 		"sys/block/zram0/mm_stat":         "1024 x 2048 0 0 3\n", // as in older kernels
@@ -49,6 +49,13 @@ func TestBrokenDisks(t *testing.T) {
 		"sys/block/md1/md/array_state":    "active\n",
 		"sys/block/md1/md/degraded":       "0\n",
 		"sys/block/md2/md/array_statexxx": "active\n",
+		// A container, and two devices in it that do not run.
+		"sys/block/md3/md/array_state":      "inactive\n",
+		"sys/block/md3/md/metadata_version": "external:imsm\n",
+		"sys/block/md4/md/array_state":      "inactive\n",
+		"sys/block/md4/md/metadata_version": "external:/md3/0\n",
+		"sys/block/md5/md/array_state":      "clear\n",
+		"sys/block/md5/md/metadata_version": "external:-md3/1\n",
 	})
 	r := newHarness(t, Options{Root: root, PageSize: 65536})
 	r.Want(map[string]string{
@@ -68,7 +75,7 @@ func TestBrokenDisks(t *testing.T) {
 		"zram.mm_stat.pages.same":           "zram0=192",
 		"zram.mm_stat.pages.huge":           "",
 		"zram.io_stat.invalid":              "",
-		"disk.md.status":                    "md0=0 md1=0 md2=-1",
+		"disk.md.status":                    "md0=0 md1=0 md2=-1 md3=0 md4=512 md5=512",
 	})
 	// A disk that was removed is not a path any more.
 	pmdatest.WriteFile(t, root, "proc/diskstats", strings.Repeat(" 8 0 sda 1\n", 2))

@@ -38,6 +38,7 @@ var knownDifferences = []knownDifference{
 	{`(mmv|pmproxy)\.control\.debug`, isType, "agents/mmv.md", "`mmv.control.debug` as a string"},
 	{`(mmv|pmproxy)\.control\.metrics`, isName, "agents/mmv.md", "`mmv.control.metrics`"},
 	{`disk\.(dm|md)\..*`, isType, "agents/linux.md", "byte counters of `disk.dm` and `disk.md` have 64 bits"},
+	{`disk\.md\.status`, isValue, "agents/linux.md", "disk.md.status"},
 	{`mem\.vmstat\.nr_free_cma|kvm\.largepages`, isSemantics, "compatibility.md", "pmcd does what 7.2.1 does"},
 	{`domain 11`, isLabels, "compatibility.md", "pmcd does what 7.2.1 does"},
 	{`(hot)?proc\.smaps\.pss_dirty`, isName, "compatibility.md", "linux and proc have the metrics of PCP 7.2.1"},
