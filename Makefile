@@ -38,8 +38,8 @@
 #                 clean checkout, or with VERSION from any; ARCHS=amd64 for one processor
 #   make dist     the source archive, from which packages are built without a network
 #   make releasetest  "make release" for amd64 and arm64 from two directories, whose
-#                 bytes are compared, and all tests of packages, on Debian 12 and 13, and
-#                 of Go plugins
+#                 bytes are compared, all tests of packages, on Debian 12, also with
+#                 sysvinit, and 13, and of Go plugins
 #   make qemutest unit tests, pmcd and pmcdctl as programs for arm64 and s390x, which
 #                 is big-endian, with qemu-user-static; "make ci" has package pdu
 #                 for s390x

@@ -1,7 +1,7 @@
 #!/bin/sh
 # peers-root.sh - make a Debian root directory with another release of PCP.
 #
-# usage: etc/peers-root.sh RELEASE [servers|systemd]
+# usage: etc/peers-root.sh RELEASE [servers|systemd|sysvinit]
 #
 # RELEASE is trixie (PCP 6.3.8) or bookworm (PCP 6.0.3). With "servers" the root
 # has databases, web servers and so on as well, which agents report about. With
@@ -29,6 +29,7 @@ servers='libdbd-mysql-perl libdbd-pg-perl libnet-ldap-perl libnet-snmp-perl pyth
 	openvswitch-switch pdns-server pdns-backend-sqlite3 samba podman snmpd snmp slurmctld munge
 	libslurm-perl bpftrace iputils-ping'
 systemd='systemd dbus make'
+sysvinit='sysvinit-core make'
 
 say() { printf 'peers: %s\n' "$*"; }
 die() { printf 'peers: %s\n' "$*" >&2; exit 1; }
@@ -37,6 +38,7 @@ case $more in
 '') extra= ;;
 servers) extra=$servers ;;
 systemd) extra=$systemd ;;
+sysvinit) extra=$sysvinit ;;
 *) die "no packages $more" ;;
 esac
 

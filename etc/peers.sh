@@ -4,7 +4,7 @@
 # usage: etc/peers.sh [-r] [DIR]     DIR (default .peers) receives what is built here
 #
 # With -r also what "make releasetest" needs: the C compilers for all processors that
-# packages are for, podman, and Debian 13 as a machine that can be booted.
+# packages are for, podman, and Debian 13, and 12 with sysvinit, as machines that can be booted.
 # Installs Debian's PCP packages if one is missing (this needs root), builds the
 # installation's name space and, in DIR, the demonstration agents that Debian
 # ships as sources only; and a root directory of Debian 13 (see peers-root.sh).
@@ -110,6 +110,9 @@ build txrecord txmon/txrecord.c
 
 # PCP 6.3.8 has a root directory of its own.
 "$(dirname "$0")/peers-root.sh" trixie
-[ -z "$release" ] || "$(dirname "$0")/peers-root.sh" trixie systemd
+if [ -n "$release" ]; then
+	"$(dirname "$0")/peers-root.sh" trixie systemd
+	"$(dirname "$0")/peers-root.sh" bookworm sysvinit
+fi
 
 say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"

@@ -500,7 +500,7 @@ check() {
 	[ -z "$missing" ] || problem "libraries are missing: $(echo "$missing" | paste -sd " ")"
 	said=$(as_unit -v 2>&1) || problem "this pmcd does not start with this configuration"
 	[ -z "$said" ] || printf '%s\n' "$said" >&2
-	pid=$(main_pid 2>/dev/null) || pid=0
+	pid=$(main_pid 2>/dev/null) || pid=$(cat "$(var PCP_RUN_DIR)/pmcd.pid" 2>/dev/null) || pid=0 # without systemd
 	if [ "${pid:-0}" != 0 ]; then
 		say "agents that are processes now, with their users. With this pmcd they have the same, but for what a warning names:"
 		# pmdaroot starts agents, too.

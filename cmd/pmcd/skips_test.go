@@ -63,8 +63,9 @@ var maySkip = map[string]map[string]string{
 	"cmd/pmcd/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
 	"cmd/pmcd/plugintest":      {"TestOutside": "-trimpath without PMCD_LONG=1"},
 	"cmd/pmcd/systemtest": {
-		"eachSystem":         "Debian 13 without PMCD_LONG=1",
-		"TestPackageUpgrade": "without PMCD_LONG=1",
+		"eachSystem":          "Debian 13 without PMCD_LONG=1",
+		"TestPackageUpgrade":  "without PMCD_LONG=1",
+		"TestPackageSysvinit": "without PMCD_LONG=1",
 	},
 }
 

@@ -1,5 +1,5 @@
 # The first process of a booted machine: it makes the machine's file system and
-# becomes systemd. It runs in PID, mount, network, UTS and IPC name spaces of its
+# becomes systemd, or init of sysvinit. It runs in PID, mount, network, UTS and IPC name spaces of its
 # own, which end with it, and all mounts and processes with them.
 #
 # usage: sh -c "$(cat boot.sh)" boot.sh CGROUP
@@ -105,5 +105,12 @@ for init in /usr/lib/systemd/systemd /lib/systemd/systemd; do
 	exec setpriv --bounding-set -sys_module,-sys_time,-sys_rawio,-syslog \
 		env -i container=booted PATH="$PATH" $init --system --unit=booted.target </dev/null >/dev/console 2>&1
 done
-echo "there is no systemd in $BOOT_ROOT (run make peers)" >&2
-exit 1
+if ! [ -x /sbin/init ]; then
+	echo "there is no systemd in $BOOT_ROOT (run make peers)" >&2
+	exit 1
+fi
+rm -r /run/systemd # its absence says that systemd does not run
+: >/run/utmp       # runlevel(8) reads it
+printf 'id:2:initdefault:\nl2:2:wait:/etc/init.d/rc 2\n' >/etc/inittab
+exec setpriv --bounding-set -sys_module,-sys_time,-sys_rawio,-syslog \
+	env -i PATH="$PATH" /sbin/init </dev/null >/dev/console 2>&1

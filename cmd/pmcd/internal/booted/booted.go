@@ -1,5 +1,5 @@
 // Package booted boots throw-away copies of this host, or of another root directory, with
-// systemd, for tests of what an admin does with services: units, sockets, installation and
+// systemd or sysvinit, for tests of what an admin does with services: units, sockets, installation and
 // removal.
 //
 // A machine has the files of the root directory; what it writes is in memory. It has
@@ -121,7 +121,7 @@ func possible(root string) error {
 			return fmt.Errorf("%w (run make peers)", err)
 		}
 	}
-	for _, path := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
+	for _, path := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/sbin/init"} {
 		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
 			return nil
 		}
@@ -196,13 +196,20 @@ func (m *Machine) Save() (Layer, error) {
 	return m.command(ctx, "tar -C /run/upper --xattrs --xattrs-include='trusted.*' -cf - .").Output()
 }
 
-// waitBooted waits until systemd has started what it is to start.
+// hasBooted prints "running" or "degraded" when the first process has started what it is to
+// start. Until systemd listens it fails at once.
+const hasBooted = `if [ "$(cat /proc/1/comm)" = init ]; then
+	[ "$(runlevel)" = "N 2" ] && ! pgrep -x rc >/dev/null && echo running
+else
+	systemctl is-active --quiet booted.target && systemctl is-system-running --wait
+fi`
+
+// waitBooted waits until then.
 func (m *Machine) waitBooted() error {
 	ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
 	defer cancel()
 	for {
-		// Until systemd listens this fails at once.
-		text, err := m.command(ctx, "systemctl is-active --quiet booted.target && systemctl is-system-running --wait").Output()
+		text, err := m.command(ctx, hasBooted).Output()
 		if how := strings.TrimSpace(string(text)); how == "running" || how == "degraded" {
 			return nil
 		}
@@ -211,7 +218,7 @@ func (m *Machine) waitBooted() error {
 			return fmt.Errorf("its first process has ended: %v", m.err)
 		case <-ctx.Done():
 			console, _ := os.ReadFile(m.Path("/dev/console"))
-			return fmt.Errorf("systemd is not up after %v: %v\n%s", bootTimeout, err, console)
+			return fmt.Errorf("it is not up after %v: %v\n%s", bootTimeout, err, console)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
