@@ -47,6 +47,10 @@ systemd-run --quiet --unit=other-logger.service pmlogger -c /root/config -h loca
 	// By TCP, too.
 	h.run("systemd-run --quiet --unit=tcp-logger.service pmlogger -c /root/config -h 127.0.0.1 -l /root/tcp.log /root/tcp-archive")
 	h.until("[ -s /root/tcp-archive.0 ]")
+	// Differences that are others each time are of no concern.
+	h.run(`mv /usr/local/bin/pmcdctl /usr/local/bin/real
+printf '#!/bin/sh\n[ "$1" != compare ] || [ "$(wc -l </root/compared)" -ge 4 ] || { echo . >>/root/compared; printf "METRIC DIFFERENCE\\nm.$(wc -l </root/compared) gaps\\n\\nm. gaps\\n"; exit 1; }\nexec real "$@"\n' >/usr/local/bin/pmcdctl
+chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep -x 'm.1 gaps'`)
 	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
 	h.unitRuns(true)
 	watched := strings.Fields(h.run("cat /run/pmcd-swap/loggers"))
