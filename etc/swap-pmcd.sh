@@ -352,7 +352,7 @@ start_trial() {
 	rm -rf $state
 	mkdir -m 700 $state
 	# shellcheck disable=SC2086 # a list
-	ctl snapshot -s 10 --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
+	ctl snapshot -s $before --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
 	loggers "$(main_pid)" >$state/loggers
 	[ -s $state/loggers ] || ! command -v ss >/dev/null || say "no pmlogger is watched, because none has a connection to pmcd"
 	for u in $(bound); do ! systemctl --quiet is-active "$u" || printf '%s\n' "$u"; done >$state/bound
@@ -374,11 +374,18 @@ start_trial() {
 		else why="its watcher has ended (\$SERVICE_RESULT)"; fi
 		text="swap-pmcd: the trial is over, and PCP's pmcd comes back: \$why"
 		echo "\$text" | tee -a $state/report
+		# While this pmcd runs, a unit that is down was stopped in the trial, and stays so. If pmcd
+		# has ended, systemd has stopped units with it.
+		ours=
+		if [ -e $state/begun ] && [ -e $dropin ] && systemctl --quiet is-active $unit; then ours=yes; fi
+		up=\$(while read -r u; do
+			case \$ours\$(systemctl is-active "\$u") in yesinactive | yesfailed) ;; *) printf '%s\n' "\$u" ;; esac
+		done <$state/bound)
 		if [ -e $dropin ]; then rm -f $dropin; do=restart; else do=start; fi
 		systemctl daemon-reload
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
-		xargs -r -d '\n' systemctl --no-block start <$state/bound
+		[ -z "\$up" ] || systemctl --no-block start \$up
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
 	END
 	# shellcheck disable=SC2046 # a list
@@ -401,9 +408,10 @@ logged() { find -L "/proc/$1/fd" -maxdepth 1 -type f -name '*' -printf '%s\n' 2>
 # uptime prints the seconds since the boot: date would jump when the clock is set.
 uptime() { cut -d . -f 1 /proc/uptime; }
 
-# Seconds of a trial: how often it looks, how long agents have to become ready, how often it
-# compares, and how long a pmlogger has to connect again (80 s at most) and to log once more.
-look=5 ready=60 every=30 log=150
+# Seconds of a trial: how long the snapshot before it takes, how often it looks, how long agents have
+# to become ready, how often it compares, and how long a pmlogger has to connect again (80 s at most)
+# and to log once more.
+before=10 look=5 ready=60 every=30 log=150
 
 # watch_trial is the watcher. All that it does can be interrupted at any time.
 watch_trial() {

@@ -240,12 +240,9 @@ func testPackageAfterPCP(t *testing.T, s system) {
 // dpkg does the same as for an upgrade.
 const upgradePCP = `set -e
 rm -rf /root/pcp && mkdir -p /root/pcp/DEBIAN && cd /root/pcp
-dpkg -L pcp | while read -r f; do
-	if [ "$f" = /usr/lib/pcp/bin/pmcd ] && [ -e $f.pcp ]; then install -D $f.pcp .$f
-	elif [ -d "$f" ] && { [ ! -L "$f" ] || [ "$f" = /lib ]; }; then mkdir -p ".$f"
-	elif [ -L "$f" ] || [ -f "$f" ]; then mkdir -p ".${f%/*}" && cp -a "$f" ".$f"; fi
-done
-rm -f ./usr/lib/pcp/bin/pmcd.pcp
+dpkg -L pcp | grep '^/' | grep -vxF -e /. -e /lib | tar -C / --no-recursion --ignore-failed-read -cf - -T - 2>/dev/null | tar -xf -
+f=usr/lib/pcp/bin/pmcd
+[ ! -e /$f.pcp ] || cp -a /$f.pcp $f
 dpkg-query -s pcp | sed '/^Status:/d; /^Conffiles:/,/^Description:/{ /^Conffiles:/d; /^ [/]/d }' >DEBIAN/control
 for s in preinst postinst prerm postrm conffiles; do cp /var/lib/dpkg/info/pcp.$s DEBIAN/$s; done
 cd .. && dpkg-deb -Znone -b pcp pcp.deb >/dev/null && dpkg --force-confold -i pcp.deb`

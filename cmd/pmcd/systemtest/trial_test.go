@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// soon makes the watcher of a trial look each second, and not wait for agents.
-const soon = `sed -i 's/^look=5 ready=60 every=30 log=150$/look=1 ready=2 every=1 log=15/' /usr/local/sbin/swap-pmcd && grep -q '^look=1 ' /usr/local/sbin/swap-pmcd
+// soon makes the snapshot before a trial short, and its watcher look each second and not wait for agents.
+const soon = `sed -i 's/^before=10 look=5 ready=60 every=30 log=150$/before=2 look=1 ready=2 every=1 log=15/' /usr/local/sbin/swap-pmcd && grep -q '^before=2 ' /usr/local/sbin/swap-pmcd
 `
 
 // beside boots a host on which PCP's pmcd runs and a pmlogger with it. This pmcd is installed, but not
@@ -94,31 +94,36 @@ chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep 
 // However a trial ends, PCP's pmcd serves, and it is said why.
 func TestTrialEnds(t *testing.T) {
 	h := beside(t)
-	for _, tt := range []struct{ name, trial, do, why string }{
-		{"the pmlogger ends", "10m", "systemctl stop logger.service", "pmlogger, process "},
-		{"its time is over", "15s", "", "its time is over"},
-		{"out", "10m", "swap-pmcd out", "swap-pmcd out"},
-		{"the watcher is killed", "10m", "systemctl kill -s KILL pmcd-swap-trial.service", "its watcher has ended (signal)"},
-		{"pmcd is killed", "10m", "systemctl kill -s KILL --kill-who=main pmcd.service", "has ended, or was restarted"},
-		{"pmcd and the watcher are killed", "10m", "systemctl kill -s KILL pmcd.service pmcd-swap-trial.service", "its watcher has ended (signal)"},
-		{"pmcd is restarted", "10m", "systemctl restart pmcd.service", "has ended, or was restarted"},
-		{"a unit is wrong", "10m", `sed -i '/"name": "kernel.all.uptime"/,/"units"/s/"units": ".*"/"units": "hour"/' /run/pmcd-swap/before.json`, "kernel.all.uptime"},
-		{"an agent ends again and again", "10m", "for i in 1 2 3; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "swap-pmcd: the trial is over"},
-		{"PCP is upgraded", "10m", strings.Replace(upgradePCP, "dpkg --force", "dpkg --no-triggers --force", 1), "has ended, or was restarted"},
+	for _, tt := range []struct{ name, do, why string }{
+		{"the pmlogger ends", "systemctl stop logger.service", "pmlogger, process "},
+		{"its time is over", "systemctl stop bound.service && cd /run/systemd/transient && grep -qx RuntimeMaxSec=10min pmcd-swap-trial.service && sed -i 's/^RuntimeMaxSec=.*/RuntimeMaxSec=1s/' pmcd-swap-trial.service && systemctl daemon-reload", "its time is over"},
+		{"out", "swap-pmcd out", "swap-pmcd out"},
+		{"the watcher is killed", "systemctl kill -s KILL pmcd-swap-trial.service", "its watcher has ended (signal)"},
+		{"pmcd is killed", "systemctl kill -s KILL --kill-who=main pmcd.service", "has ended, or was restarted"},
+		{"pmcd and the watcher are killed", "systemctl kill -s KILL pmcd.service pmcd-swap-trial.service", "its watcher has ended (signal)"},
+		{"pmcd is restarted", "systemctl restart pmcd.service", "has ended, or was restarted"},
+		{"a unit is wrong", `sed -i '/"name": "kernel.all.uptime"/,/"units"/s/"units": ".*"/"units": "hour"/' /run/pmcd-swap/before.json`, "kernel.all.uptime"},
+		{"an agent ends again and again", "for i in 1 2; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "swap-pmcd: the trial is over"},
+		{"PCP is upgraded", strings.Replace(upgradePCP, "dpkg --force", "dpkg --no-triggers --force", 1), "has ended, or was restarted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := &host{h.Machine, t}
-			h.run("swap-pmcd in --trial " + tt.trial)
-			if tt.do != "" {
-				h.unitRuns(true)
-				h.run(tt.do)
+			h.run("swap-pmcd in --trial 10m")
+			h.unitRuns(true)
+			h.run(tt.do)
+			bound := "active"
+			if strings.Contains(tt.do, "stop bound.service") { // by the admin: it stays so
+				bound = "inactive"
 			}
-			h.until("[ $(systemctl is-active pmcd-swap-trial.service) = inactive ] && systemctl is-active pmcd.service && systemctl is-active bound.service && [ ! -e /run/systemd/system/pmcd.service.d/pmcd-swap-trial.conf ]")
+			h.until("[ $(systemctl is-active pmcd-swap-trial.service) = inactive ] && systemctl is-active pmcd.service && [ $(systemctl is-active bound.service) = " + bound + " ] && [ ! -e /run/systemd/system/pmcd.service.d/pmcd-swap-trial.conf ]")
 			h.unitRuns(false)
 			h.check("cat /run/pmcd-swap/report", tt.why)
 			h.run("journalctl --sync")
 			h.check("journalctl -q -o cat -u pmcd-swap-trial.service; tail -n 40 /var/log/pcp/NOTICES", tt.why, "PCP's pmcd comes back")
-			h.run("systemctl reset-failed")
+			if got := h.show("bound.service", "ActiveState"); got != bound {
+				t.Errorf("bound.service is %s, want %s", got, bound)
+			}
+			h.run("systemctl reset-failed && systemctl start bound.service")
 		})
 	}
 }
