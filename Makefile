@@ -38,8 +38,8 @@
 #                 clean checkout, or with VERSION from any; ARCHS=amd64 for one processor
 #   make dist     the source archive, from which packages are built without a network
 #   make releasetest  "make release" for amd64 and arm64 from two directories, whose
-#                 bytes are compared, all tests of packages, on Debian 12, also with
-#                 sysvinit, and 13, and of Go plugins
+#                 bytes are compared, all tests of packages and of trials, on Debian 12, also
+#                 with sysvinit, and 13, and of Go plugins
 #   make qemutest unit tests, pmcd and pmcdctl as programs for arm64 and s390x, which
 #                 is big-endian, with qemu-user-static; "make ci" has package pdu
 #                 for s390x
@@ -212,7 +212,7 @@ dist:
 releasetest:
 	etc/peers.sh -r
 	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest ./cmd/pmcd/plugintest
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Package|Zeroconf)' ./cmd/pmcd/systemtest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Package|Trial|SwapCheck|Zeroconf)' ./cmd/pmcd/systemtest
 
 # It installs nothing, unless PEERS=install.
 test:

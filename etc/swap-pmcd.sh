@@ -368,7 +368,7 @@ start_trial() {
 	} >$state/dropin
 	cat >$state/back <<-END
 		#!/bin/sh
-		[ ! -e $state/kept ] || exit 0
+		[ ! -e $state/kept ] && [ ! -e $state/over ] || exit 0
 		if [ -s $state/why ]; then why=\$(cat $state/why)
 		elif [ "\$SERVICE_RESULT" = timeout ]; then why="its time is over"
 		else why="its watcher has ended (\$SERVICE_RESULT)"; fi
@@ -387,9 +387,10 @@ start_trial() {
 		systemctl \$do $unit
 		[ -z "\$up" ] || systemctl --no-block start \$up
 		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
+		: >$state/over
 	END
 	# shellcheck disable=SC2046 # a list
-	systemd-run --quiet --collect --unit=$watcher --description="Trial of pmcd" -p RuntimeMaxSec="$trial" \
+	systemd-run --quiet --collect --unit=$watcher --description="Trial of pmcd" -p RuntimeMaxSec="$trial" -p Restart=on-abort \
 		-p ExecStopPost="/bin/sh $state/back" /bin/sh "$self" -b "$new" watch $(echo "$exclude" | sed 's/ -x / --exclude /g')
 	while on_trial && [ ! -e $state/begun ]; do sleep 0.2; done
 	[ -e $state/begun ] || die "the trial has ended: $(cat $state/why 2>/dev/null || echo "journalctl -u $watcher says why")"
@@ -416,6 +417,8 @@ before=10 look=5 ready=60 every=30 log=150
 # watch_trial is the watcher. All that it does can be interrupted at any time.
 watch_trial() {
 	[ "$(systemctl show --value -p MainPID $watcher 2>/dev/null)" = $$ ] || usage
+	# "systemctl kill" of systemd 257 kills "back", too: a watcher that was killed is restarted for it.
+	mkdir $state/watched 2>/dev/null || end "its watcher has ended (signal)"
 	systemctl stop $unit
 	mkdir -p "${dropin%/*}"
 	cp $state/dropin $dropin

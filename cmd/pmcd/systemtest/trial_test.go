@@ -12,8 +12,8 @@ const soon = `sed -i 's/^before=10 look=5 ready=60 every=30 log=150$/before=2 lo
 
 // beside boots a host on which PCP's pmcd runs and a pmlogger with it. This pmcd is installed, but not
 // in its place.
-func beside(t *testing.T) *host {
-	h := boot(t, here.with)
+func beside(t *testing.T, s system) *host {
+	h := boot(t, s.with)
 	h.install("SWAP=")
 	h.Write(t, "/etc/systemd/system/bound.service", "[Unit]\nBindsTo=pmcd.service\nAfter=pmcd.service\n[Service]\nExecStart=/bin/sleep infinity\n")
 	h.run(soon + `systemctl daemon-reload
@@ -36,8 +36,10 @@ func (h *host) unitRuns(ours bool) {
 }
 
 // A trial that is kept. The pmlogger goes on over all of it; one of another pmcd is of no concern.
-func TestTrialKept(t *testing.T) {
-	h := beside(t)
+func TestTrialKept(t *testing.T) { eachSystem(t, testTrialKept) }
+
+func testTrialKept(t *testing.T, s system) {
+	h := beside(t, s)
 	logger := h.show("logger.service", "MainPID")
 	h.run(`ln -s /usr/local/libexec/pcp/pmcd /root/other
 systemd-run --quiet --unit=other.service /root/other -F --embedded -i 127.0.0.1 -p 44398 -s /run/other.socket -l -
@@ -92,8 +94,10 @@ chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep 
 }
 
 // However a trial ends, PCP's pmcd serves, and it is said why.
-func TestTrialEnds(t *testing.T) {
-	h := beside(t)
+func TestTrialEnds(t *testing.T) { eachSystem(t, testTrialEnds) }
+
+func testTrialEnds(t *testing.T, s system) {
+	h := beside(t, s)
 	for _, tt := range []struct{ name, do, why string }{
 		{"the pmlogger ends", "systemctl stop logger.service", "pmlogger, process "},
 		{"its time is over", "systemctl stop bound.service && cd /run/systemd/transient && grep -qx RuntimeMaxSec=10min pmcd-swap-trial.service && sed -i 's/^RuntimeMaxSec=.*/RuntimeMaxSec=1s/' pmcd-swap-trial.service && systemctl daemon-reload", "its time is over"},
@@ -130,7 +134,7 @@ func TestTrialEnds(t *testing.T) {
 
 // What cannot be tried is refused, and nothing changes.
 func TestTrialRefused(t *testing.T) {
-	h := beside(t)
+	h := beside(t, here)
 	for _, tt := range []struct{ name, before, after, why string }{
 		{"PCP's pmcd is down", "systemctl stop pmcd.service", "systemctl start pmcd.service", "PCP's pmcd does not run"},
 		{"a mistake in pmcd.conf", "cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf", "cp /root/pmcd.conf /etc/pcp/pmcd/", "would not start"},
@@ -153,7 +157,7 @@ func TestTrialRefused(t *testing.T) {
 
 // Where /usr is read-only, a drop-in mounts this pmcd in the place of PCP's.
 func TestReadOnlyUsr(t *testing.T) {
-	h := beside(t)
+	h := beside(t, here)
 	h.run("mount --bind /usr /usr && mount -o remount,bind,ro /usr")
 	h.check("swap-pmcd check", "is read-only")
 	h.check("swap-pmcd in", "is read-only", "without the unit starts PCP's")
@@ -184,8 +188,10 @@ func TestReadOnlyUsr(t *testing.T) {
 }
 
 // check changes nothing, and compares this pmcd with the one that runs.
-func TestSwapCheck(t *testing.T) {
-	h := beside(t)
+func TestSwapCheck(t *testing.T) { eachSystem(t, testSwapCheck) }
+
+func testSwapCheck(t *testing.T, s system) {
+	h := beside(t, s)
 	// Agents have started, and have written the files that a first fetch makes.
 	h.until("pgrep pmdalinux && pgrep pmdakvm && pgrep pmdaxfs && pminfo -f pmcd.agent.status")
 	h.fetch()

@@ -48,6 +48,7 @@ var knownDifferences = []knownDifference{
 	{`(mem\.(slabinfo|vmmemctl)|tty|hyperv\.balloon|nfs\.server\.threads|nfs4\.server\.(clients|open))\..*|instance domain 60\.(12|35)`, isError + " " + isValue,
 		"agents/linux.md", "Only root may read the files of these metrics"},
 	{`instance domain 60\.(5|18)`, isNumber, "agents/linux.md", "ids of file systems"},
+	{`instance domain 60\.18`, isInstances, "agents/linux.md", "tmpfs"},
 	{`instance domain 60\.17`, isNumber, "agents/linux.md", "ids of interface addresses"},
 	{`kvm\..*`, isValue, "agents/kvm.md", "counters that the kernel does not have"},
 	{`cifs\.fs\.smbs`, isValue, "agents/cifs.md", "fs.smbs"},
