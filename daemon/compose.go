@@ -3,13 +3,14 @@ package daemon
 import (
 	"time"
 
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/session"
 )
 
 // newSessions returns the Server of clients.
 func (d *Daemon) newSessions() *session.Server {
-	cfg := session.Config{
+	return session.New(session.Config{
 		Routes:         d.routes.Load,
 		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
 		CertRequired:   d.cfg.CertRequired,
@@ -27,22 +28,30 @@ func (d *Daemon) newSessions() *session.Server {
 		LargeReplies:     PartOf(session.DefaultLargeReplies, d.cfg.MemoryLimit),
 		Relays:           d.cfg.Relays,
 		MaxReply:         d.cfg.MaxReply,
-		Labels:           session.LabelSource{Dir: d.cfg.LabelDir},
-		Hostname:         d.cfg.gethostname,
-		HostnameEvery:    d.cfg.hostnameEvery,
+		Labels:           d.labels,
 		ContainerHost:    d.cfg.ContainerHost,
 		Counts:           &d.counts,
 		Log:              d.log,
 		Limiter:          d.limiter,
 		Trace:            d.trace,
 		Debug:            d.debug,
+	})
+}
+
+// newLabels returns the labels of the host, which are not read yet.
+func (d *Daemon) newLabels() *labels.Host {
+	cfg := labels.Config{
+		Dir:           d.cfg.LabelDir,
+		Hostname:      d.cfg.gethostname,
+		HostnameEvery: d.cfg.hostnameEvery,
+		Log:           d.log,
+		Limiter:       d.limiter,
+		Debug:         d.debug,
 	}
 	if e := d.cfg.Embedded; e != nil {
-		cfg.Labels = session.LabelSource{Embedded: true, List: e.Labels}
-	} else if d.cfg.LabelDir == "" {
-		cfg.Labels = session.LabelSource{Embedded: true}
+		cfg.Dir, cfg.List = "", e.Labels
 	}
-	return session.New(cfg)
+	return labels.New(cfg)
 }
 
 // newReloader returns what reads the configuration.
@@ -61,6 +70,7 @@ func (d *Daemon) newReloader() *reload.Reloader {
 		TLS:           &d.tls,
 		Agents:        d.agentSet,
 		Clients:       d.sessions,
+		Labels:        d.labels,
 		Seqnum:        &d.seqnum,
 		Overdue:       d.cfg.overdue,
 		Reloading:     d.reportReloading,

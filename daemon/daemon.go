@@ -23,6 +23,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
@@ -45,6 +46,7 @@ type Daemon struct {
 	tls      atomic.Pointer[secure.Server] // nil if TLS is off; stored by reloader
 	sasl     atomic.Pointer[sasl.Host]     // nil if clients cannot log in
 	agentSet *agentset.Set
+	labels   *labels.Host
 	sessions *session.Server
 	reloader *reload.Reloader
 	handler  conn.Handler                  // sessions, except in tests
@@ -92,6 +94,7 @@ func New(ctx context.Context, cfg Config) (*Daemon, error) {
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
 	d.agentSet = d.newAgentSet()
+	d.labels = d.newLabels()
 	d.sessions = d.newSessions()
 	d.handler = d.sessions
 	d.reloader = d.newReloader()

@@ -109,10 +109,10 @@ func (h host) Hostname(client int32) string {
 	if h.d.cfg.Hostname != "" {
 		return h.d.cfg.Hostname
 	}
-	return h.d.sessions.CurrentHostname()
+	return h.d.labels.Hostname()
 }
 
-func (h host) Labels() string { return h.d.sessions.Labels() }
+func (h host) Labels() string { return h.d.labels.Text() }
 
 func (h host) SetWhoami(client int32, text string) { h.d.sessions.Clients.SetWhoami(client, text) }
 

@@ -28,7 +28,7 @@ access:
 agents: pdu
 bench/attack: pdu golang.org/x/sys
 daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
-  daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
+  daemon/internal/labels daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
   agents agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
 daemon/saslhelper: agents/launch/child
@@ -130,8 +130,9 @@ calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
 conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
+labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext
-reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
+reload: ./agentset ./diag ./labels ./routes ./secure ./session access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 names: ./agentset ./calls ./clients ./routes agents agents/transport pdu pmnsload
 quota: agents/fairqueue
@@ -139,8 +140,8 @@ routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./calls ./clients ./conn ./diag ./names ./quota ./routes ./sasl ./secure ./slots access
-  agents/fairqueue agents/logtext agents/transport pdu pmcdconf/hostlabels pmcdconf/regular
+session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./routes ./sasl ./secure ./slots access
+  agents/fairqueue agents/logtext agents/transport pdu
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
 # neither the options (cli) nor the daemon gets what it needs from them.
@@ -230,6 +231,7 @@ var mustNotImport = map[string][]string{
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/calls":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/clients":  {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/labels":   {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/names":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},

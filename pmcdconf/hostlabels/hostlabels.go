@@ -27,12 +27,12 @@ type Label struct {
 // One label set holds at most PM_MAXLABELS labels and PM_MAXLABELJSONLEN bytes of
 // JSON. The limits for files are lower, because pmcd adds labels of its own.
 const (
-	maxFile   = 1<<16 - 1 // bytes; PM_MAXLABELJSONLEN
-	maxName   = 1<<8 - 1  // bytes; the length is one byte in a PDU
-	maxLabels = 1<<8 - 1 - 8
-	maxBytes  = 1<<16 - 1 - 1024
-	maxFiles  = 1000
-	maxDepth  = 32 // objects in objects
+	maxFile         = 1<<16 - 1 // bytes; PM_MAXLABELJSONLEN
+	maxName         = 1<<8 - 1  // bytes; the length is one byte in a PDU
+	maxOfFiles      = 1<<8 - 1 - 8
+	maxBytesOfFiles = 1<<16 - 1 - 1024
+	maxFiles        = 1000
+	maxDepth        = 32 // objects in objects
 )
 
 // Load reads the label files in dir/labels and dir/labels/optional, where
@@ -95,7 +95,7 @@ func bounded(set map[string]Label, warn func(error)) (list []Label) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		l := set[name]
 		n := len(`"":,`) + len(name) + len(l.Value)
-		if len(list) == maxLabels || size+n > maxBytes {
+		if len(list) == maxOfFiles || size+n > maxBytesOfFiles {
 			err := fmt.Errorf("no room for label %s, which is left out", name)
 			if l.File != "" {
 				err = fmt.Errorf("%s: %w", l.File, err)

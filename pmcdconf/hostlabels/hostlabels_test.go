@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		{"none", "{}", "", ""},
 		{"not an object", "[]", "", "not a JSON object"},
 		{"a bad name", `{"a b": 1, "c": 2}`, "c:2", `bad label name "a b", which is left out`},
-		{"too many bytes", `{"a": 1, "b": "` + strings.Repeat("x", maxBytes) + `"}`, "a:1", "no room for label b, which is left out"},
+		{"too many bytes", `{"a": 1, "b": "` + strings.Repeat("x", maxBytesOfFiles) + `"}`, "a:1", "no room for label b, which is left out"},
 	} {
 		got, err := Parse([]byte(tt.text))
 		if describeLabels(got) != tt.want || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
@@ -64,8 +64,8 @@ func TestLoad(t *testing.T) {
 		{"a bad name loses one label", map[string]string{"labels/a": `{"a":1,"b c":2,"d-e":3,"":4,"é":6,"g":{"h i":7,"j":8}}`}, "a:1 g.j:8",
 			[]string{`labels/a: bad label name "b c"`, `bad label name "d-e"`, `bad label name ""`, `bad label name "é"`, `bad label name "g.h i"`}},
 		{"a digit, an underscore or a dot may lead", map[string]string{"labels/a": `{"1a":1,"_b":2,"c":{"3":3},"d.e":4,"f.":5,".g":6}`}, ".g:6 1a:1 _b:2 c.3:3 d.e:4 f.:5", nil},
-		{"too much of all files", map[string]string{"labels/a": `{"a": "` + strings.Repeat("x", maxBytes-100) + `"}`, "labels/b": `{"b": "` + strings.Repeat("x", 100) + `"}`},
-			`a:"` + strings.Repeat("x", maxBytes-100) + `"`, []string{"labels/b: no room for label b"}},
+		{"too much of all files", map[string]string{"labels/a": `{"a": "` + strings.Repeat("x", maxBytesOfFiles-100) + `"}`, "labels/b": `{"b": "` + strings.Repeat("x", 100) + `"}`},
+			`a:"` + strings.Repeat("x", maxBytesOfFiles-100) + `"`, []string{"labels/b: no room for label b"}},
 		{"a file that is not JSON", map[string]string{"labels/a": `{"a":1`, "labels/b": `{"b":2}`, "labels/c": `{"c":3} x`, "labels/d": "", "labels/e": `{"e":01}`, "labels/f": `{"f":1,}`}, "b:2",
 			[]string{"a:1:6: unexpected end", "c:1:9: invalid character", "d: not a JSON object", "e:1:7: invalid character", "f:1:8: invalid character"}},
 		{"JSON that is no object", map[string]string{"labels/a": `[{"a":1}]`, "labels/b": `1`, "labels/c": ` "x"`}, "", []string{"not a JSON object", "not a JSON object", "not a JSON object"}},
@@ -106,7 +106,7 @@ func TestLoadBounds(t *testing.T) {
 	warned := 0
 	warn := func(error) { warned++ }
 	got, err := Load(testutil.WriteFiles(t, map[string]string{"labels/a": many(1000, "1")}), warn)
-	if err != nil || len(got) != maxLabels || warned != 1000-maxLabels {
+	if err != nil || len(got) != maxOfFiles || warned != 1000-maxOfFiles {
 		t.Errorf("many labels: %d, %v, %d warnings", len(got), err, warned)
 	}
 	files := make(map[string]string)

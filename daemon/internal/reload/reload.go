@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/session"
@@ -38,7 +39,7 @@ type Embedded struct {
 type Config struct {
 	ConfigFile    string // pmcd.conf (-c)
 	Namespace     Namespace
-	LabelDir      string            // see session.LabelSource; only Watch uses it
+	LabelDir      string            // that of Labels; only Watch uses it
 	TLSConf       string            // tls.conf; "" is none
 	Embedded      *Embedded         // replaces the files, except TLSConf; may be nil
 	CredsRequired bool              // clients must state their account, whatever the rules are (-S)
@@ -51,6 +52,7 @@ type Config struct {
 	TLS     *atomic.Pointer[secure.Server] // nil if TLS is off; only the Reloader stores it
 	Agents  *agentset.Set
 	Clients *session.Server
+	Labels  *labels.Host
 	Seqnum  *atomic.Uint32 // starts of agents (pmcd.seqnum)
 
 	Reloading     func() // called when a reload begins; may be nil
@@ -157,7 +159,7 @@ func (r *Reloader) read(ctx context.Context) (*pmcdconf.Config, *pmnsload.Tree, 
 func (r *Reloader) LoadLabels(ctx context.Context) { r.refreshLabels(ctx) }
 
 func (r *Reloader) refreshLabels(ctx context.Context) (changed bool, err error) {
-	return await(ctx, r, "reads the context labels in "+r.cfg.LabelDir, r.cfg.Clients.RefreshLabels)
+	return await(ctx, r, "reads the context labels in "+r.cfg.LabelDir, func() bool { return r.cfg.Labels.Refresh(time.Now()) })
 }
 
 // Request requests a reload, as SIGHUP does. pmcd.sighups counts the request when the

@@ -91,7 +91,7 @@ func (r fetchRequest) answer(b []byte) ([]byte, error) {
 	} else {
 		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
 	}
-	if srv.hostname.due(now) {
+	if srv.cfg.Labels.HostnameDue(now) {
 		srv.CheckHostname(now)
 	}
 	srv.Missing.Check(now)

@@ -2,20 +2,19 @@ package session
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// labels answers LABEL_REQ. The labels of the host are pmcd's own; the others
+// lookUpLabels answers LABEL_REQ. The labels of the context are pmcd's own; the others
 // come from agents, and clients merge the levels.
-func labels(c *calls.Caller, b []byte, host *hostLabels, context int32, profileOf func(context int32) *pdu.Profile) ([]byte, error) {
+func lookUpLabels(c *calls.Caller, b []byte, ofContext func(*clients.Client) (pdu.LabelSet, error), context int32, profileOf func(context int32) *pdu.Profile) ([]byte, error) {
 	var m pdu.LabelReq
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return nil, pdu.ErrnoIPC
@@ -24,7 +23,7 @@ func labels(c *calls.Caller, b []byte, host *hostLabels, context int32, profileO
 	var unknown pdu.Errno
 	switch m.Kind {
 	case pdu.LabelContext:
-		set, err := contextLabels(host, c.Client)
+		set, err := ofContext(c.Client)
 		if err != nil {
 			return nil, err
 		}
@@ -89,27 +88,19 @@ const noIdent = 0xffffffff
 // allInstances is the profile of a client that has sent none.
 var allInstances = new(pdu.Profile)
 
-// contextLabels returns the labels of the host: those of the files, those that pmcd makes
-// for the host, and optional ones for the client.
-func contextLabels(labels *hostLabels, client *clients.Client) (pdu.LabelSet, error) {
-	host, changed := labels.current(time.Now())
+// contextLabels returns the labels of the host, with those of the client. It reads the label
+// files, and notifies clients if they have changed.
+func (s *Server) contextLabels(client *clients.Client) (pdu.LabelSet, error) {
+	var own []pdu.NamedLabel
+	if container := client.Container.Name(); container != "" {
+		own = append(own, labels.Named("container", container, 0))
+	}
+	if account := client.Account(); account.HasUser {
+		own = append(own, labels.Named("groupid", account.GID, pdu.LabelOptional), labels.Named("userid", account.UID, pdu.LabelOptional))
+	}
+	set, changed, err := s.cfg.Labels.Current(time.Now(), own...)
 	if changed {
-		labels.notify(pdu.StateLabelChange)
+		s.Notify(pdu.StateLabelChange)
 	}
-	if host.err != nil {
-		return pdu.LabelSet{}, host.err
-	}
-	container, account := client.Container.Name(), client.Account()
-	if container == "" && !account.HasUser {
-		return host.set, nil
-	}
-	byName := maps.Clone(host.byName)
-	if container != "" {
-		addLabel(byName, 0, "container", container)
-	}
-	if account.HasUser {
-		addLabel(byName, pdu.LabelOptional, "groupid", account.GID)
-		addLabel(byName, pdu.LabelOptional, "userid", account.UID)
-	}
-	return labels.set(slices.Collect(maps.Values(byName)))
+	return set, err
 }

@@ -163,7 +163,7 @@ func (r *request) dispatch(b []byte) error {
 	case pdu.TypeDescIDs:
 		out, err = descs(c, b, &r.distinct, s.srv.hashSeed)
 	case pdu.TypeLabelReq:
-		out, err = labels(c, b, &s.srv.labels, s.contexts.current, s.profile)
+		out, err = lookUpLabels(c, b, s.srv.contextLabels, s.contexts.current, s.profile)
 	case pdu.TypePMNSNames:
 		out, err = names.Request{Calls: c, Missing: &s.srv.Missing}.IDs(b)
 	case pdu.TypePMNSIDs:

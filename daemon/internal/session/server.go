@@ -7,7 +7,7 @@
 // reply. It asks agents through a calls.Caller.
 //
 // The package does not accept connections (see conn), does not start agents (see
-// agentset) and reads no configuration, except label files.
+// agentset) and reads no configuration.
 package session
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/names"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
@@ -79,12 +80,7 @@ type Config struct {
 	// is of another client.
 	Relays []netip.Prefix
 
-	Labels LabelSource
-	// Hostname returns the name of this host (os.Hostname).
-	Hostname func() (string, error)
-	// HostnameEvery is how often a fetch looks at the name of this host; 0 is
-	// DefaultHostnameEvery.
-	HostnameEvery time.Duration
+	Labels *labels.Host
 	// ContainerHost returns what the host is called in a container.
 	ContainerHost func(ctx context.Context, container string) (string, error)
 
@@ -104,8 +100,6 @@ type Server struct {
 	plain      *slog.Logger
 	accepted   atomic.Uint64 // connections, for newKey
 	admission  admission
-	labels     hostLabels
-	hostname   hostname
 	calls      calls.Config
 	turnPool   transport.TurnPool
 	limits     limits
@@ -119,15 +113,11 @@ type Server struct {
 	hashSeed   uint32 // of tables of PMIDs
 }
 
-// New returns a Server without clients. It has no access rules yet, and has read no
-// label file: see ApplyRules and RefreshLabels.
+// New returns a Server without clients. It has no access rules yet: see ApplyRules.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), slots: slots.New(), hashSeed: rand.Uint32()}
 	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
-	s.labels.source, s.labels.load, s.labels.hostname = cfg.Labels, cfg.Labels.load, s.hostname.current
-	s.labels.notify, s.labels.limiter, s.labels.debug = s.Notify, cfg.Limiter, cfg.Debug
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
-	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
 	s.limits.set(cfg.Memory)
 	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
 	s.large = fairqueue.NewLimiter(cmp.Or(cfg.LargeReplies, DefaultLargeReplies))
@@ -189,25 +179,10 @@ func (s *Server) Notify(bits int32) {
 	s.Clients.Notify(bits)
 }
 
-// RefreshLabels reads the label files and reports whether they differ from what was
-// read before.
-func (s *Server) RefreshLabels() (changed bool) { return s.labels.refresh(time.Now()) }
-
-// Labels returns the context labels of the files, as JSON.
-func (s *Server) Labels() string { return s.labels.text() }
-
 // CheckHostname looks at the name of the host, and notifies clients of a change
 // (PMCD_HOSTNAME_CHANGE).
 func (s *Server) CheckHostname(now time.Time) {
-	before, name, err := s.hostname.look(now)
-	switch {
-	case err != nil:
-		s.cfg.Limiter.Warn("gethostname", "cannot read the name of this host: {error}; clients get the name that was read before", "error", err)
-	case before != "" && before != name:
-		s.cfg.Log.Info("hostname changed from {before} to {host}; clients are notified", "before", before, "host", name)
+	if s.cfg.Labels.CheckHostname(now) {
 		s.Notify(pdu.StateHostname)
 	}
 }
-
-// CurrentHostname returns the name of this host; "" if it cannot be read.
-func (s *Server) CurrentHostname() string { return s.hostname.current() }

@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
@@ -102,12 +103,12 @@ func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *f
 		Routes:         func() *routes.Table { return table },
 		RequestTimeout: func() time.Duration { return 0 },
 		MaxPDU:         64 << 10, MaxContexts: 1, MaxMetrics: 100, MaxReply: 64 << 10,
-		Hostname: func() (string, error) { return "host", nil },
-		Counts:   new(pdu.Counts),
-		Log:      log,
-		Limiter:  diag.NewLogLimiter(log),
-		Trace:    diag.NewTrace(0, log),
-		Debug:    diag.NewDebug("", log),
+		Labels:  labels.New(labels.Config{Hostname: func() (string, error) { return "host", nil }, Log: log, Limiter: diag.NewLogLimiter(log), Debug: diag.NewDebug("", log)}),
+		Counts:  new(pdu.Counts),
+		Log:     log,
+		Limiter: diag.NewLogLimiter(log),
+		Trace:   diag.NewTrace(0, log),
+		Debug:   diag.NewDebug("", log),
 	})
 	t.Cleanup(srv.Close)
 	c := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10)}

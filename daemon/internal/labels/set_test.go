@@ -1,4 +1,4 @@
-package session
+package labels
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 // Labels that no file was read for are looked at, too.
 func TestBadLabelSet(t *testing.T) {
 	log, logs := logtest.NewLog()
-	labels := hostLabels{limiter: diag.NewLogLimiter(log)}
-	set, err := labels.set([]hostLabel{
+	h := New(Config{Limiter: diag.NewLogLimiter(log)})
+	set, err := h.set([]label{
 		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
 		{pdu.NamedLabel{Name: "b c", Value: "1"}, ""},
 		{pdu.NamedLabel{Name: "d", Value: "{"}, "file"},
@@ -28,15 +28,15 @@ func TestBadLabelSet(t *testing.T) {
 			t.Errorf("the log has no %q", want)
 		}
 	}
-	var many []hostLabel
+	var many []label
 	for i := range 300 {
-		many = append(many, hostLabel{pdu.NamedLabel{Name: "l" + string(rune('A'+i%26)) + strings.Repeat("x", i/26), Value: "1"}, "file"})
+		many = append(many, label{pdu.NamedLabel{Name: "l" + string(rune('A'+i%26)) + strings.Repeat("x", i/26), Value: "1"}, "file"})
 	}
-	if set, err = labels.set(many); err != nil || len(set.Labels) != 254 {
+	if set, err = h.set(many); err != nil || len(set.Labels) != 254 {
 		t.Errorf("of 300: %d, %v", len(set.Labels), err)
 	}
 	long := `"` + strings.Repeat("x", 65000) + `"`
-	set, err = labels.set([]hostLabel{
+	set, err = h.set([]label{
 		{pdu.NamedLabel{Name: "long", Value: long}, "file"},
 		{pdu.NamedLabel{Name: "ok", Value: `"` + strings.Repeat("x", 1000) + `"`}, ""},
 	})
