@@ -8,6 +8,24 @@ import (
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 )
 
+// A caller whose agent has returned does not wait for it.
+func TestReplyIsThere(t *testing.T) {
+	w, waiter := local(t, newAnswer()), new(transporttest.Waiter)
+	call := request(1, plain, 0)
+	call.Waiter, call.Batched = waiter, true
+	r, err := w.Send(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testutil.Eventually(t, "the agent has returned", func() bool { _, ok := w.Pending(); return !ok })
+	if _, err := r.Recv(nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := waiter.Waits(); n != 0 {
+		t.Errorf("the caller is told %d times that it waits", n)
+	}
+}
+
 // The caller is told before it waits for an agent in this process.
 func TestBeforeWait(t *testing.T) {
 	// start makes a call. At the end the agent returns from what blocks it.

@@ -229,8 +229,7 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	case e.worker.concurrent:
 		e.serve()
 	default:
-		c.BeforeWait(true)
-		<-e.done
+		e.await(c)
 	}
 	if e.err != nil {
 		return dst, e.err
@@ -239,6 +238,16 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	dst = append(dst, e.reply...)
 	e.worker.keep(e)
 	return dst, nil
+}
+
+// await waits until e, which no Turn makes, is over.
+func (e *queuedCall) await(c *Call) {
+	select {
+	case <-e.done:
+	default:
+		c.BeforeWait(true)
+		<-e.done
+	}
 }
 
 // Pending implements Transport.

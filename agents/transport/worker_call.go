@@ -72,8 +72,7 @@ func (e *queuedCall) serve() bool {
 		e.call.Turn = nil
 		w.wake()
 		w.mu.Unlock()
-		e.call.BeforeWait(true)
-		<-e.done
+		e.await(&e.call)
 		return true
 	default:
 		w.next = nil

@@ -76,10 +76,14 @@ func (c *Client) recycle(f *pendingCall) {
 // Recv implements transport.Reply.
 func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	c, call := f.client, f.call
-	call.BeforeWait(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.recycle(f)
+	if !f.done {
+		c.mu.Unlock()
+		call.BeforeWait(true)
+		c.mu.Lock()
+	}
 	for !f.done {
 		if !c.reading {
 			if b := c.readReply(f, dst, time.Time{}); b != nil {

@@ -10,6 +10,33 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// A caller whose reply another goroutine has read does not wait for a PMDA.
+func TestReplyIsThere(t *testing.T) {
+	c, there, _ := fakePMDA(t, pipePair, wire.Options{Depth: 2})
+	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := new(transporttest.Waiter)
+	var replies []transport.Reply
+	for _, call := range []*transport.Call{{Req: req, Waiter: w}, {Req: req}} {
+		r, err := c.Send(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replies = append(replies, r)
+		writePDUs(t, there, &pdu.Desc{PMID: metricID})
+	}
+	for _, r := range []transport.Reply{replies[1], replies[0]} { // the first to wait reads both
+		if _, err := r.Recv(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.Waits(); n != 0 {
+		t.Errorf("the caller is told %d times that it waits", n)
+	}
+}
+
 // The caller is told before it waits for a PMDA.
 func TestBeforeWait(t *testing.T) {
 	const more = 1 << 20 // bytes than a pipe holds
