@@ -36,7 +36,6 @@ func (c *linuxConn) Close(last []byte) {
 	c.loop.mu.Unlock()
 	defer c.loop.a.tasks.Done()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.control(func(fd uintptr) {
 		if unsent, _ := ioctlInt(fd, unix.TIOCOUTQ); unsent > 0 {
 			keepUnsent(fd)
@@ -45,6 +44,7 @@ func (c *linuxConn) Close(last []byte) {
 	held := c.rights && !c.empty()
 	stream, fd, l := c.stream, c.fd, c.loop
 	c.stream, c.raw, c.fd, c.state = nil, nil, -1, closed
+	c.mu.Unlock() // count may call functions of others
 	closeFD := func() {
 		if stream != nil {
 			stream.Close()

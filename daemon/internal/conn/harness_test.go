@@ -55,6 +55,7 @@ type harness struct {
 	lines []string   // of the log
 
 	changes atomic.Int32 // calls of Config.Changed
+	changed func()       // called by Config.Changed; may be nil
 	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
 	tls     TLS
 
@@ -100,8 +101,13 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 		}
 	})
 	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime, Unread: h.unreadLimit,
-		Busy:    func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
-		Changed: func() { h.changes.Add(1) }})
+		Busy: func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
+		Changed: func() {
+			h.changes.Add(1)
+			if h.changed != nil {
+				h.changed()
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,17 +72,26 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// As many clients as there may be are a problem as long as they are connected.
+// As many clients as there may be are a problem as long as they are connected. Changed may use
+// any connection.
 func TestFull(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			h := newHarness(t, k, 100)
+			var second atomic.Pointer[echo]
+			h := newHarness(t, k, 100, func(h *harness) {
+				h.changed = func() {
+					if s := second.Load(); s != nil {
+						s.c.FD()
+					}
+				}
+			})
 			h.SetLimit(2)
 			h.dial()
 			if got := h.Problems(); len(got) != 0 || h.changes.Load() != 0 {
 				t.Errorf("one client: %q, %d changes", got, h.changes.Load())
 			}
 			c := h.dial()
+			second.Store(c.s)
 			want := []string{"2 clients are connected, as many as RLIMIT_NOFILE allows beside what agents need; others wait until some leave; raise it (LimitNOFILE=, ulimit -n) and restart pmcd"}
 			testutil.Eventually(t, "there is a problem", func() bool { return slices.Equal(h.Problems(), want) && h.changes.Load() > 0 })
 			before := h.changes.Load()
