@@ -167,8 +167,8 @@ func (c *Config) setDefaults() {
 	c.MaxMetrics = cmp.Or(c.MaxMetrics, DefaultMaxMetrics)
 	part := func(n int64) int64 { return PartOf(n, c.MemoryLimit) }
 	c.MaxReply = cmp.Or(c.MaxReply, int(part(DefaultMaxReply)))
-	c.Memory.Profiles = cmp.Or(c.Memory.Profiles, part(session.DefaultMemory.Profiles))
-	c.Memory.Requests = cmp.Or(c.Memory.Requests, part(session.DefaultMemory.Requests))
+	c.Memory.Profiles = cmp.Or(c.Memory.Profiles, part(session.DefaultMemory().Profiles))
+	c.Memory.Requests = cmp.Or(c.Memory.Requests, part(session.DefaultMemory().Requests))
 	c.MaxUnread = cmp.Or(c.MaxUnread, part(conn.DefaultUnread))
 	if n := part(sendBuffer); n < sendBuffer {
 		c.sendBuffer = int(n)

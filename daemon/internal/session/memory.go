@@ -8,8 +8,10 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
-// DefaultMemory is the default of [Config.Memory].
-var DefaultMemory = MemoryLimits{Profiles: 24 << 20, ClientProfiles: 1 << 20, Requests: 8 << 20}
+// DefaultMemory returns the default of [Config.Memory].
+func DefaultMemory() MemoryLimits {
+	return MemoryLimits{Profiles: 24 << 20, ClientProfiles: 1 << 20, Requests: 8 << 20}
+}
 
 // MemoryLimits are limits, in bytes, of the memory that pmcd keeps for clients between two
 // requests, or until a request is complete. Replies that are not read have a limit of their own
@@ -48,9 +50,10 @@ type holdings struct {
 
 // set sets the limits, of which those of memory that are 0 are those of DefaultMemory.
 func (l *limits) set(m MemoryLimits) {
+	def := DefaultMemory()
 	l.profiles.Name, l.profiles.Unit = "profiles", "bytes"
-	l.profiles.All, l.profiles.Each = cmp.Or(m.Profiles, DefaultMemory.Profiles), cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
-	l.requests.Name, l.requests.Unit, l.requests.All = "incomplete requests", "bytes", cmp.Or(m.Requests, DefaultMemory.Requests)
+	l.profiles.All, l.profiles.Each = cmp.Or(m.Profiles, def.Profiles), cmp.Or(m.ClientProfiles, def.ClientProfiles)
+	l.requests.Name, l.requests.Unit, l.requests.All = "incomplete requests", "bytes", cmp.Or(m.Requests, def.Requests)
 	l.unanswered.Name, l.unanswered.All = "unanswered clients", maxUnanswered
 }
 
