@@ -62,7 +62,7 @@ type Daemon struct {
 	limiting   sync.Mutex                    // held by limitClients
 	shortage   atomic.Pointer[conn.Shortage] // of descriptors; nil if there is none
 	healthNews chan struct{}                 // full when the Health may have changed
-	reporting  sync.Mutex                    // held while a function of Config for a service manager is called
+	reporting  sync.Mutex                    // held while a function of Config for a service manager is called; locked before all others
 	probes     chan struct{}                 // the loop of Run receives from it
 
 	stopping context.Context // ends when agents must end

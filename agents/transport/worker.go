@@ -60,7 +60,7 @@ type Worker struct {
 	state     atomic.Int32 // a State; changed with mu held
 	abandoned atomic.Int64
 
-	mu        sync.Mutex    // guards the following; not held during a call
+	mu        sync.Mutex    // guards the following; not held during a call; locked before that of notices
 	slot      slot          // is not used if concurrent
 	next      *queuedCall   // has not begun; nil if concurrent
 	running   []*queuedCall // have no reply yet; one at most, unless concurrent

@@ -68,7 +68,7 @@ type Client struct {
 	// belongs to the goroutine that has set reading.
 	discard int
 
-	sendMu  sync.Mutex // held for one write; guards the following
+	sendMu  sync.Mutex // held for one write, locked before mu; guards the following
 	out     []byte
 	backlog []byte               // could not be written yet: is sent before anything else
 	writer  rawio.NonblockWriter // writes as much of out as is possible without waiting

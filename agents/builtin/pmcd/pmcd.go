@@ -49,7 +49,7 @@ type Agent struct {
 	usage     *usage
 	registers [numRegisters]atomic.Int32 // pmcd.control.register
 	files     slots                      // held while files are read
-	storing   sync.Mutex                 // held during a store
+	storing   sync.Mutex                 // held during a store; locked before those that the Host locks
 
 	mu   sync.Mutex // guards the following
 	free []*fetch   // for reuse

@@ -32,11 +32,11 @@ type Proxy struct {
 
 	chosenCount atomic.Int32 // len(chosen)
 
-	starting sync.Mutex // held while the process is started; guards the following
+	starting sync.Mutex // held while the process is started, locked before mu; guards the following
 	looked   time.Time  // when available was last set
 	possible bool       // what Available said
 
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the following; locked before those of the Worker and of conn
 	chosen  map[int32]transport.Notice
 	conn    *transport.Conn // nil if there is no process
 	started time.Time       // when it was started

@@ -17,7 +17,8 @@ import (
 type knownAttrs struct {
 	// mu guards the following, which the goroutine of the session changes and an
 	// agent that connects is sent. A notice is sent with mu held: an agent must get
-	// none of a client after that of the client's end.
+	// none of a client after that of the client's end. So it is locked before the mutexes
+	// of transports.
 	mu     sync.Mutex
 	attrs  []pdu.Attr // the last ones
 	closed bool       // the client has disconnected

@@ -37,7 +37,8 @@ type epollLoop struct {
 	heldCloses chan struct{}  // full while maxHeldCloses of these, with descriptors, are in progress
 
 	// mu guards the following, which goroutines of Sessions change, and keeps
-	// listeners that are added again from a set that is closed.
+	// listeners that are added again from a set that is closed. It is locked before those
+	// of connections.
 	mu         sync.Mutex
 	closed     bool
 	returned   []*linuxConn // parked, and not watched yet

@@ -24,7 +24,7 @@ type Limit struct {
 	All  int64  // for all clients
 	Each int64  // for one client; 0 is no limit of its own
 
-	mu       sync.Mutex // guards the following, and the fields of holders
+	mu       sync.Mutex // guards the following, and the fields of holders; locked before those of a client's connection
 	all      holder
 	groups   map[fairqueue.Group]*holder
 	members  map[fairqueue.Key]*holder

@@ -84,7 +84,7 @@ type Host struct {
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup // helpers
 
-	evicting  sync.Mutex // held by evict, so that only one login ends for one that waits
+	evicting  sync.Mutex // held by evict, so that only one login ends for one that waits; locked before mu
 	mu        sync.Mutex // guards the following, and fields of helpers and Exchanges
 	helper    *helper    // for the next login; nil if it must be started
 	failures  int        // of helpers in a row
