@@ -4,7 +4,7 @@
 // name space, TLS (tls.conf and the files that it names) and the context labels. It reads
 // and checks all of a part that has changed. If the part is valid, it replaces the old one
 // in one step. Otherwise the old one stays in use. A request uses the routes.Table that was
-// in use when the request arrived.
+// in use when the request arrived, until it needs an agent that the reload has replaced.
 package reload
 
 import (

@@ -1,5 +1,6 @@
 // Package routes maps domains to agents, and names of metrics to PMIDs. A reload publishes
-// a new [Table]. A request loads the Table once, and uses it until its end.
+// a new [Table]. A request loads the Table at its beginning, and again if a reload has replaced
+// an agent that it needs.
 package routes
 
 import (

@@ -39,7 +39,8 @@ import (
 // A Config is the configuration of a Server. All functions and pointers must be set, except
 // ContainerHost.
 type Config struct {
-	// Routes returns the current table. A request loads it once.
+	// Routes returns the current table. A request loads it at its beginning, and again if
+	// a reload has replaced an agent that it needs.
 	Routes func() *routes.Table
 	// RequestTimeout returns the time that an agent has to answer and a client to
 	// complete a PDU; 0 is for ever. Clients can change it (pmcd.control.timeout).
