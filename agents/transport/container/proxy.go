@@ -111,12 +111,15 @@ func (p *Proxy) Send(c *transport.Call) (transport.Reply, error) {
 	}
 	p.mu.Lock()
 	chosen, ok := p.chosen[c.Origin.Client]
+	conn, why := p.conn, connected
 	p.mu.Unlock()
 	if !ok {
 		return p.Worker.Send(c)
 	}
-	c.BeforeWait(false)
-	conn, why := p.process(container(chosen), c.Timeout)
+	if conn == nil || conn.Err() != nil {
+		c.BeforeWait(false)
+		conn, why = p.process(container(chosen), c.Timeout)
+	}
 	switch why {
 	case noPmdaroot:
 		return p.Worker.Send(c) // the agent says that it is not connected to pmdaroot

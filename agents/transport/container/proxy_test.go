@@ -416,6 +416,23 @@ func TestProxyBeforeWait(t *testing.T) {
 	})
 }
 
+// A caller does not wait for the process if it runs.
+func TestProxyRuns(t *testing.T) {
+	r, w := newHarness(t, 0), new(transporttest.Waiter)
+	r.choose(2, "box")
+	r.want(2, 203)
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{metric}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := transport.Do(r, &transport.Call{Origin: agents.Origin{Client: 2}, Req: req, Waiter: w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Turns(); n != 0 {
+		t.Errorf("the caller is told %d times that it waits", n)
+	}
+}
+
 // Notify, which the acceptor calls, does not wait for the log.
 func TestNotifyWhileTheLogBlocks(t *testing.T) {
 	for _, tt := range []struct {
