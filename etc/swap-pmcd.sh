@@ -166,8 +166,8 @@ need_mounts() {
 	[ "$(id -u)" = 0 ] || die "$1: this needs root"
 	[ -d /run/systemd/system ] || die "$1: this needs systemd, which does not run here"
 	systemctl cat $unit >/dev/null 2>&1 || die "$1: there is no $unit"
-	unshare -m true 2>/dev/null || die "$1: this needs name spaces of mounts, which are forbidden here"
-	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	unshare -m true 2>/dev/null || die "$1: this needs a name space of mounts, and unshare -m fails here: in a container?"
+	[ "$(kind "$new")" = ours ] || die "$new is not a pmcd of github.com/gopcp/pmcd: name the right file with -b"
 	new=$(readlink -f "$new")
 	case $new in *[!A-Za-z0-9_./+~-]*) die "$1: systemd cannot mount a file of the name $new" ;; esac
 }
@@ -225,15 +225,15 @@ mount_in() {
 	mounted "$new" >"$lasting.new"
 	replace "$lasting.new" "$lasting"
 	systemctl daemon-reload
-	say "$dir is read-only: $unit mounts this pmcd in the place of $target: restart it. What starts PCP's script without the unit starts PCP's pmcd"
+	say "$dir is read-only: $unit mounts this pmcd in the place of $target: restart it. PCP's script, started without systemd, still runs PCP's pmcd"
 }
 
 swap_in() {
-	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	[ "$(kind "$new")" = ours ] || die "$new is not a pmcd of github.com/gopcp/pmcd: name the right file with -b"
 	was=$(kind "$root$target")
 	other=$(kind "$root$kept")
 	if [ "$was" = else ]; then
-		die "$root$target is neither PCP's pmcd nor this one"
+		die "$root$target is neither PCP's pmcd nor this one: nothing was changed; reinstall the package of PCP"
 	elif [ "$other" = ours ] || [ "$other" = else ]; then
 		die "$root$kept is not PCP's pmcd"
 	elif [ "$was" = none ] && [ "$other" = none ]; then
@@ -255,7 +255,7 @@ swap_in() {
 	divert=
 	if packaged; then
 		if ! diverted; then
-			[ "$was" = theirs ] || die "dpkg knows $target, but not that it is this pmcd: reinstall the package of PCP"
+			[ "$was" = theirs ] || die "$target is this pmcd, and dpkg has no diversion for it: reinstall the package of PCP"
 			divert=yes
 		elif [ "$other" = theirs ]; then
 			was=none # an "in" or "out" was killed: what is kept is the newer, as dpkg upgrades only that
@@ -279,7 +279,7 @@ swap_out() {
 	was=$(kind "$root$target")
 	other=$(kind "$root$kept")
 	if [ "$was" = else ]; then
-		die "$root$target is neither PCP's pmcd nor this one"
+		die "$root$target is neither PCP's pmcd nor this one: nothing was changed; reinstall the package of PCP"
 	elif [ "$other" = ours ] || [ "$other" = else ]; then
 		die "$root$kept is not PCP's pmcd"
 	fi
@@ -306,7 +306,7 @@ swap_out() {
 	elif [ "$other" = theirs ]; then
 		replace "$root$kept" "$root$target"
 	else
-		die "PCP's pmcd is nowhere: reinstall the package of PCP"
+		die "there is no copy of PCP's pmcd: reinstall the package of PCP"
 	fi
 	if [ ! -e "$root$target" ]; then
 		# The directories could not be removed because of this pmcd.
@@ -342,10 +342,10 @@ loggers() {
 # whatever reason, systemd runs the script "back".
 start_trial() {
 	need_mounts "in --trial"
-	on_trial && die "a trial runs: swap-pmcd keep, or out"
+	on_trial && die "a trial runs: end it with \"swap-pmcd keep\" (this pmcd stays) or \"swap-pmcd out\" (PCP's)"
 	if [ "$(kind "$target")" != theirs ] || [ -e "$lasting" ]; then die "this pmcd is in the place of PCP's already"; fi
 	[ "$(running)" = theirs ] || die "PCP's pmcd does not run, so there is nothing to compare with: systemctl start $unit"
-	as_unit -v >/dev/null 2>&1 || die "this pmcd would not start: $new -v says why"
+	as_unit -v >/dev/null 2>&1 || die "this pmcd would not start: \"swap-pmcd check\" says why"
 	# Processes come and go, and to look at all of them again and again costs more than the rest.
 	# Those of pmlogger and pmie may belong to another pmcd.
 	exclude="$exclude -x proc -x hotproc -x pmcd.pmlogger -x pmcd.pmie"
@@ -425,7 +425,7 @@ watch_trial() {
 	systemctl daemon-reload
 	systemctl start $unit || end "$unit has not started: journalctl -u $unit"
 	xargs -r -d '\n' systemctl --no-block start <$state/bound || : # they were stopped with it
-	[ "$(running)" = ours ] || end "$unit runs PCP's pmcd nevertheless: name spaces of mounts may be forbidden"
+	[ "$(running)" = ours ] || end "$unit has started PCP's pmcd: name spaces of mounts may be forbidden"
 	was=$(main_pid)
 	: >$state/begun
 	: >$state/differed
@@ -454,7 +454,7 @@ watch_trial() {
 		[ "$now" -ge $next ] || continue
 		next=$((now + every))
 		restarts=$(ctl status --json | sed -n 's/^ *"restarts": \([0-9]*\),*$/\1/p' | awk '{n += $1} END {print n + 0}')
-		[ "$restarts" -lt 2 ] || end "agents were restarted $restarts times: pmcdctl status"
+		[ "$restarts" -lt 2 ] || end "agents of this pmcd were restarted $restarts times: the last log of this pmcd says why"
 		code=0
 		# shellcheck disable=SC2086 # a list
 		ctl compare -f $state/before.json -s 3 --pid "$was" $exclude >$state/compared 2>&1 || code=$?
@@ -467,7 +467,7 @@ watch_trial() {
 		fi
 		sed '/^METRIC /d; /^$/,$d; s/ .*//' $state/compared | sort -u >$state/differ
 		if grep -qxFf $state/differed $state/differ; then
-			end "it is not as before:
+			end "twice in a row there are differences from PCP's pmcd:
 $(sed '/^$/,$d' $state/compared | head -n 20)"
 		fi
 		mv $state/differ $state/differed
@@ -508,7 +508,7 @@ problem() {
 # check says what "in" would meet.
 check() {
 	[ -z "$root" ] || die "check: not with -r"
-	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	[ "$(kind "$new")" = ours ] || die "$new is not a pmcd of github.com/gopcp/pmcd: name the right file with -b"
 	case $(kind "$target") in
 	ours) say "$target is this pmcd already" ;;
 	theirs) ;;
@@ -520,7 +520,7 @@ check() {
 	[ -z "$said" ] || printf '%s\n' "$said" >&2
 	pid=$(main_pid 2>/dev/null) || pid=$(cat "$(var PCP_RUN_DIR)/pmcd.pid" 2>/dev/null) || pid=0 # without systemd
 	if [ "${pid:-0}" != 0 ]; then
-		say "agents that are processes now, with their users. With this pmcd they have the same, but for what a warning names:"
+		say "agents that are processes now, with their users. Under this pmcd they have the same users, unless a warning says \"runs as pcp\":"
 		# pmdaroot starts agents, too.
 		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid,$(pgrep -d, -P "$pid")" | sed 's/^/    /'
 	fi
@@ -535,11 +535,11 @@ check() {
 		[ "$space" -gt $(($(stat -Lc %s "$new") / 512)) ] || problem "$dir has $space KiB of space left, which is not enough"
 	fi
 	if command -v getenforce >/dev/null && [ "$(getenforce)" = Enforcing ]; then
-		semodule -l | grep -q '^pmcd-go' || problem "SELinux is enforcing, and the module pmcd-go is not loaded: docs/installing.md"
+		semodule -l | grep -q '^pmcd-go' || problem "SELinux is enforcing, and the module pmcd-go is not loaded: build it from pmcd-go.te of package pmcd-swap"
 	fi
-	[ -z "$compare" ] || rehearse || problem "this pmcd differs"
+	[ -z "$compare" ] || rehearse || problem "the comparison has found these differences"
 	[ -z "$problems" ] || exit 1
-	say "nothing speaks against \"swap-pmcd in\""
+	say "no problem was found: \"swap-pmcd in\" can be run"
 }
 
 # rehearse runs this pmcd beside the one that runs, and compares the two. It has directories of
@@ -547,7 +547,7 @@ check() {
 # Its agents are built in, because a second process of an agent writes the files of the first one.
 rehearse() {
 	need_mounts "check --compare"
-	on_trial && die "a trial runs: swap-pmcd keep, or out"
+	on_trial && die "a trial runs: end it with \"swap-pmcd keep\" (this pmcd stays) or \"swap-pmcd out\" (PCP's)"
 	pid=$(main_pid)
 	[ "${pid:-0}" != 0 ] || die "check --compare: $unit does not run"
 	name=pmcd-rehearsal
@@ -600,7 +600,7 @@ in)
 	if [ -n "$trial" ]; then
 		start_trial
 	else
-		! on_trial || die "a trial runs: swap-pmcd keep, or out"
+		! on_trial || die "a trial runs: end it with \"swap-pmcd keep\" (this pmcd stays) or \"swap-pmcd out\" (PCP's)"
 		swap_in
 	fi
 	;;

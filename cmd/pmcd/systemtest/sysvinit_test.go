@@ -33,7 +33,7 @@ func TestPackageSysvinit(t *testing.T) {
 	h.run("cd /root && dpkg-deb -x" + deb("pmcd-swap", firstVersion) + " new")
 	const swap = "/root/new/usr/sbin/swap-pmcd"
 	h.scriptRuns(false, swap)
-	h.check(swap+" check 2>&1", "pmdalinux", "nothing speaks against")
+	h.check(swap+" check 2>&1", "pmdalinux", "no problem was found")
 	for do, why := range map[string]string{
 		"in --trial 10m":     "in --trial: this needs systemd, which does not run here",
 		"check --compare 5s": "check --compare: this needs systemd, which does not run here",
