@@ -379,9 +379,11 @@ start_trial() {
 		ours=
 		if [ -e $state/begun ] && [ -e $dropin ] && systemctl --quiet is-active $unit; then ours=yes; fi
 		up=\$(while read -r u; do
-			case \$ours\$(systemctl is-active "\$u") in yesinactive | yesfailed) ;; *) printf '%s\n' "\$u" ;; esac
+			case \$ours\$(systemctl is-active "\$u") in yesinactive) ;; *) printf '%s\n' "\$u" ;; esac
 		done <$state/bound)
-		if [ -e $dropin ]; then rm -f $dropin; do=restart; else do=start; fi
+		[ ! -e $dropin ] || : >$state/restart
+		rm -f $dropin
+		if [ -e $state/restart ]; then do=restart; else do=start; fi
 		systemctl daemon-reload
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
@@ -418,7 +420,7 @@ before=10 look=5 ready=60 every=30 log=150
 watch_trial() {
 	[ "$(systemctl show --value -p MainPID $watcher 2>/dev/null)" = $$ ] || usage
 	# "systemctl kill" of systemd 257 kills "back", too: a watcher that was killed is restarted for it.
-	mkdir $state/watched 2>/dev/null || end "its watcher has ended (signal)"
+	if [ -e $state/over ] || ! mkdir $state/watched 2>/dev/null; then end "its watcher has ended (signal)"; fi
 	systemctl stop $unit
 	mkdir -p "${dropin%/*}"
 	cp $state/dropin $dropin
@@ -465,7 +467,7 @@ watch_trial() {
 		elif [ ! -s $state/compared ]; then
 			end "pmcdctl compare has ended with status $code"
 		fi
-		sed '/^METRIC /d; /^$/,$d; s/ .*//' $state/compared | sort -u >$state/differ
+		sed '/^METRIC /d; /^$/,$d; s/  .*//' $state/compared | sort -u >$state/differ
 		if grep -qxFf $state/differed $state/differ; then
 			end "twice in a row there are differences from PCP's pmcd:
 $(sed '/^$/,$d' $state/compared | head -n 20)"
@@ -518,11 +520,13 @@ check() {
 	[ -z "$missing" ] || problem "libraries are missing: $(echo "$missing" | paste -sd " ")"
 	said=$(as_unit -v 2>&1) || problem "this pmcd does not start with this configuration"
 	[ -z "$said" ] || printf '%s\n' "$said" >&2
-	pid=$(main_pid 2>/dev/null) || pid=$(cat "$(var PCP_RUN_DIR)/pmcd.pid" 2>/dev/null) || pid=0 # without systemd
+	pid=$(main_pid 2>/dev/null) || { # without systemd
+		pid=$(cat "$(var PCP_RUN_DIR)/pmcd.pid" 2>/dev/null) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = pmcd ] || pid=0
+	}
 	if [ "${pid:-0}" != 0 ]; then
 		say "agents that are processes now, with their users. Under this pmcd they have the same users, unless a warning says \"runs as pcp\":"
 		# pmdaroot starts agents, too.
-		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid,$(pgrep -d, -P "$pid")" | sed 's/^/    /'
+		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid$(pgrep -P "$pid" | sed 's/^/,/' | tr -d '\n')" | sed 's/^/    /'
 	fi
 	if [ -d /run/systemd/system ] && units=$(bound) && [ -n "$units" ]; then
 		say "systemd stops and restarts with $unit, also at both ends of a trial: $(echo "$units" | paste -sd " ")"

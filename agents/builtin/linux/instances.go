@@ -32,7 +32,7 @@ type instanceSet struct {
 	transient  bool   // instances come and go for as long as the agent runs
 	loadIDs    bool   // ids are read from a file
 	saveIDs    bool   // new instances are written to it
-	fileError  string // last error of the file
+	warnings   fileWarnings
 }
 
 var _ pmda.Finder = (*instanceSet)(nil)
@@ -55,8 +55,8 @@ func newInstances[T any](h *host, serial int) *instances[T] {
 }
 
 func newInstanceSet(h *host, serial int, newData func() any) *instanceSet {
-	s := &instanceSet{h: h, newData: newData, byName: make(map[string]*instance), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
-	s.cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
+	s := &instanceSet{h: h, warnings: fileWarnings{h: h}, newData: newData, byName: make(map[string]*instance), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
+	s.cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warnings.warn})
 	return s
 }
 
@@ -94,7 +94,7 @@ func (s *instanceSet) begin() {
 	if s.loadIDs {
 		loaded, err := s.cache.TryLoad()
 		if err != nil {
-			s.warn(err)
+			s.warnings.warn(err)
 		}
 		if loaded {
 			s.rebuild = true // ids may have changed
@@ -210,7 +210,7 @@ func (s *instanceSet) end() {
 	}
 	if s.saveIDs {
 		if err := s.cache.TrySave(); err != nil {
-			s.warn(err)
+			s.warnings.warn(err)
 		}
 	}
 }
@@ -234,10 +234,16 @@ func (s *instanceSet) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// warn logs an error of the file of ids, unless it is the same as the last one.
-func (s *instanceSet) warn(err error) {
-	if text := err.Error(); text != s.fileError {
-		s.fileError = text
-		s.h.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
+// fileWarnings are those about a file of ids.
+type fileWarnings struct {
+	h    *host
+	last string
+}
+
+// warn logs an error, unless it is the same as the last one.
+func (w *fileWarnings) warn(err error) {
+	if text := err.Error(); text != w.last {
+		w.last = text
+		w.h.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }

@@ -23,13 +23,14 @@ import (
 // On a large host there are a hundred thousand numbers. Therefore instances are
 // rebuilt only if lines or columns have changed since the last read.
 type interrupts struct {
-	file   *sysfile.File
-	header []byte
-	cpus   []int // numbers of CPUs, by column
-	rows   []irqRow
-	percpu []optionalUint // sums, by number of the CPU
-	lines  *instances[irqLine]
-	cells  *cache.Cache // see rebuild
+	file     *sysfile.File
+	header   []byte
+	cpus     []int // numbers of CPUs, by column
+	rows     []irqRow
+	percpu   []optionalUint // sums, by number of the CPU
+	lines    *instances[irqLine]
+	cells    *cache.Cache // see rebuild
+	warnings fileWarnings // of cells
 
 	errors, missed uint64
 	exists         bool
@@ -57,11 +58,9 @@ type irqRow struct {
 }
 
 func newInterrupts(h *host, path string, lines, cells int) *interrupts {
-	l := newInstances[irqLine](h, lines)
-	return &interrupts{
-		file: h.file(path), lines: l,
-		cells: cache.New(pdu.NewInDom(h.domain, cells), cache.Options{Dir: h.CacheDir, Warn: l.warn}),
-	}
+	q := &interrupts{file: h.file(path), lines: newInstances[irqLine](h, lines), warnings: fileWarnings{h: h}}
+	q.cells = cache.New(pdu.NewInDom(h.domain, cells), cache.Options{Dir: h.CacheDir, Warn: q.warnings.warn})
+	return q
 }
 
 func (q *interrupts) read(context.Context, *pmda.Request) error {
@@ -169,7 +168,7 @@ func (q *interrupts) rebuild(b []byte) {
 	q.lines.begin()
 	defer q.lines.end()
 	if _, err := q.cells.TryLoad(); err != nil {
-		q.lines.warn(err)
+		q.warnings.warn(err)
 	}
 	q.cells.HideAll()
 	var full []byte
@@ -204,7 +203,7 @@ func (q *interrupts) rebuild(b []byte) {
 	}
 	if q.lines.saveIDs {
 		if err := q.cells.TrySave(); err != nil {
-			q.lines.warn(err)
+			q.warnings.warn(err)
 		}
 	}
 }

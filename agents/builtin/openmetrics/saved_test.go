@@ -108,9 +108,10 @@ func TestSavedFilesAreSlow(t *testing.T) {
 			if got := status(t, a, "slow"); got != "unknown" { // it needs the lock
 				t.Errorf("status %s", got)
 			}
-			if got := values(t, a, "good", "control.calls"); !strings.Contains(got, "good.x 1") || !strings.Contains(got, `"slow" 1`) {
-				t.Errorf("while a saved file is read: %s", got)
-			}
+			testutil.Eventually(t, "values while a saved file is read", func() bool {
+				got := values(t, a, "good", "control.calls")
+				return strings.Contains(got, "good.x 1") && strings.Contains(got, `"slow" 1`)
+			})
 			close(release)
 			testutil.Eventually(t, "it has been read", func() bool { return values(t, a, "slow") == `slow.m "0 l:1" 1` })
 		})

@@ -174,6 +174,7 @@ func (s *source) forgetGone() {
 			}
 		}
 	}
+	clear(s.series) // its keys are what was forgotten, too
 }
 
 // reportInterval is how often at most other errors of a source are logged: some have the numbers of

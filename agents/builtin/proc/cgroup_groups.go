@@ -18,8 +18,8 @@ type groups struct {
 	files        []format // of each group
 	sheets       []sheet  // of each of files
 	instances    instances[group]
-	list         []*group          // those that exist
-	missing      map[string]uint64 // by name of a file, the last request that has not found it
+	list         []*group           // those that exist
+	missing      map[string]missing // by name of a file
 	source       *pmda.Source
 	indom        *pmda.InDom
 }
@@ -45,7 +45,7 @@ const maxGroups = 1 << 16
 
 func newGroups(m *mounts, serial int, controller, requiredFile string, device any, files ...format) *groups {
 	g := &groups{
-		mounts: m, controller: controller, requiredFile: requiredFile, files: files, sheets: make([]sheet, len(files)), missing: make(map[string]uint64),
+		mounts: m, controller: controller, requiredFile: requiredFile, files: files, sheets: make([]sheet, len(files)), missing: make(map[string]missing),
 	}
 	g.source = &pmda.Source{Read: g.read}
 	g.indom = &pmda.InDom{Serial: serial, Insts: &g.instances, Source: g.source, InstLabels: labelGroup}
@@ -212,16 +212,28 @@ func (g *groups) record(c *group, i int) record {
 	return r
 }
 
+// missing says how many groups have lacked a file in a request.
+type missing struct {
+	request uint64
+	groups  int
+}
+
 // text returns a file of a group, nil if it cannot be read. Below the root of a hierarchy, all
-// groups of a controller have the same files: what one lacks is not tried in the others, until the
-// next request. Of version 1, nine of 23 files do not exist since Linux 5.0.
+// groups of a controller have the same files: what two of them lack is not tried in the others,
+// until the next request. (One may be about to be removed.) Of version 1, nine of 23 files do not
+// exist since Linux 5.0.
 func (g *groups) text(c *group, file string) []byte {
-	if g.missing[file] == g.request {
+	lack := g.missing[file]
+	if lack.request != g.request {
+		lack = missing{request: g.request}
+	}
+	if lack.groups >= 2 {
 		return nil
 	}
 	b, err := g.Path(c.dir).Str("/").Str(file).Whole(maxFile)
 	if err == syscall.ENOENT && c.below != "" && g.controller != "" && g.Path(c.dir).Exists() {
-		g.missing[file] = g.request
+		lack.groups++
+		g.missing[file] = lack
 	}
 	return b
 }

@@ -51,8 +51,8 @@ systemd-run --quiet --unit=other-logger.service pmlogger -c /root/config -h loca
 	h.until("[ -s /root/tcp-archive.0 ]")
 	// Differences that are others each time are of no concern.
 	h.run(`mv /usr/local/bin/pmcdctl /usr/local/bin/real
-printf '#!/bin/sh\n[ "$1" != compare ] || [ "$(wc -l </root/compared)" -ge 4 ] || { echo . >>/root/compared; printf "METRIC DIFFERENCE\\nm.$(wc -l </root/compared) gaps\\n\\nm. gaps\\n"; exit 1; }\nexec real "$@"\n' >/usr/local/bin/pmcdctl
-chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep -x 'm.1 gaps'`)
+printf '#!/bin/sh\n[ "$1" != compare ] || [ "$(wc -l </root/compared)" -ge 4 ] || { echo . >>/root/compared; printf "METRIC DIFFERENCE\\ninstance domain 60.$(wc -l </root/compared)  gaps\\n\\nm. gaps\\n"; exit 1; }\nexec real "$@"\n' >/usr/local/bin/pmcdctl
+chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep -x 'instance domain 60.1  gaps'`)
 	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
 	h.unitRuns(true)
 	watched := strings.Fields(h.run("cat /run/pmcd-swap/loggers"))
@@ -107,7 +107,7 @@ func testTrialEnds(t *testing.T, s system) {
 		{"pmcd and the watcher are killed", "systemctl kill -s KILL pmcd.service pmcd-swap-trial.service", "its watcher has ended (signal)"},
 		{"pmcd is restarted", "systemctl restart pmcd.service", "has ended, or was restarted"},
 		{"a unit is wrong", `sed -i '/"name": "kernel.all.uptime"/,/"units"/s/"units": ".*"/"units": "hour"/' /run/pmcd-swap/before.json`, "kernel.all.uptime"},
-		{"an agent ends again and again", "for i in 1 2; do pkill -KILL -x pmdalinux; until pgrep -x pmdalinux; do sleep 0.1; done; done", "swap-pmcd: the trial is over"},
+		{"an agent ends again and again", "for i in 1 2; do p=$(pgrep -x pmdalinux); kill -KILL $p; until q=$(pgrep -x pmdalinux) && [ \"$q\" != \"$p\" ]; do sleep 0.1; done; done", "swap-pmcd: the trial is over"},
 		{"PCP is upgraded", strings.Replace(upgradePCP, "dpkg --force", "dpkg --no-triggers --force", 1), "has ended, or was restarted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

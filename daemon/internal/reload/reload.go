@@ -39,7 +39,7 @@ type Embedded struct {
 type Config struct {
 	ConfigFile    string // pmcd.conf (-c)
 	Namespace     Namespace
-	LabelDir      string            // that of Labels; only Watch uses it
+	LabelDir      string            // that of Labels, for Watch and messages
 	TLSConf       string            // tls.conf; "" is none
 	Embedded      *Embedded         // replaces the files, except TLSConf; may be nil
 	CredsRequired bool              // clients must state their account, whatever the rules are (-S)

@@ -27,8 +27,10 @@ func newAuthority(t *testing.T) *authority {
 		testutil.Missing(t, err)
 	}
 	a := &authority{t.TempDir()}
-	for dir := a.dir; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) { // pmcd reads them as user pcp
-		os.Chmod(dir, 0o755)
+	for _, dir := range []string{filepath.Dir(a.dir), a.dir} { // pmcd reads them as user pcp
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.run(t, "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.crt")
 	a.run(t, "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca2 -keyout ca2.key -out ca2.crt")
