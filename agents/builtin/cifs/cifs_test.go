@@ -247,7 +247,8 @@ func TestFiles(t *testing.T) {
 	pmdatest.WriteFile(t, dir, "Stats", head+smb1)
 	_ = r.Instances(0) // ids of so many shares that have gone are not kept
 	r.Want(map[string]string{"cifs.fs.smbs": `\\a\one=101`})
-	if got := fmt.Sprint(r.Instances(0)); got != `[{10003 \\a\one}]` {
+	pmdatest.WriteFile(t, dir, "Stats", head+smb2+smb1)
+	if got := fmt.Sprint(r.Instances(0)); got != `[{1 \\a\one} {10003 \\b\two}]` {
 		t.Errorf("instances: %s", got)
 	}
 	if err := os.Remove(filepath.Join(dir, "Stats")); err != nil {

@@ -215,8 +215,8 @@ type parser struct {
 }
 
 const (
-	// maxInstances is the largest number of instances of a kind. The memory for one is at
-	// most two kilobytes.
+	// maxInstances is the largest number of instances of a kind, and of those that are gone
+	// and keep their ids and records. The memory for one is at most two kilobytes.
 	maxInstances = 10_000
 
 	maxWords = 20 // of a line
@@ -233,10 +233,7 @@ func (p *parser) begin(checkpoint func() error) {
 		if c == nil {
 			continue
 		}
-		if _, inactive := c.Size(); inactive > maxInstances { // shares come and go
-			c.CullAll()
-			c.Reorg()
-		}
+		c.LimitInactive(maxInstances) // shares come and go
 		c.HideAll()
 	}
 }

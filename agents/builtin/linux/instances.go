@@ -84,9 +84,7 @@ const maxInactive = 10000
 // begin starts a refresh.
 func (s *instanceSet) begin() {
 	if s.h.container != nil || s.transient {
-		if _, inactive := s.cache.Size(); inactive > maxInactive {
-			s.cache.CullAll()
-			s.cache.Reorg()
+		if s.cache.LimitInactive(maxInactive) > 0 {
 			clear(s.byName)
 			s.rebuild = true
 		}

@@ -156,7 +156,7 @@ func TestNoCacheDir(t *testing.T) {
 	}
 }
 
-// The number of names of a container that are kept is limited.
+// The number of names of a container that are kept is limited. One that exists keeps its id.
 func TestIDsOfContainer(t *testing.T) {
 	h := newHost(60, Options{CacheDir: t.TempDir()})
 	h.container = new(container)
@@ -164,12 +164,16 @@ func TestIDsOfContainer(t *testing.T) {
 	const at = 1000
 	for turn := range 50 {
 		s.begin()
-		for i := range at {
+		s.add([]byte("/"))
+		for i := range at - 1 {
 			if s.add(fmt.Appendf(nil, "/%d/%d", turn, i)) == nil {
 				t.Fatal(turn, i)
 			}
 		}
 		s.end()
+		if e, err := s.cache.LookupName("/"); err != nil || e.Inst != 0 {
+			t.Fatalf("after %d refreshes: %+v, %v", turn, e, err)
+		}
 		if active, away := s.cache.Size(); active != at || away > maxInactive+at || len(s.byName) != at {
 			t.Fatalf("after %d refreshes %d instances are active, %d inactive, and %d by name", turn, active, away, len(s.byName))
 		}

@@ -217,6 +217,17 @@ func (c *Cache) setStates(from, to State) (n int) {
 // CullAll removes all instances and returns their number.
 func (c *Cache) CullAll() int { return c.cullFunc(func(*entry) bool { return true }) }
 
+// LimitInactive removes all inactive instances and frees their ids, if there are more
+// than max, and returns the number of those that it removed. It is for an agent that
+// calls it before HideAll, and whose instances come and go.
+func (c *Cache) LimitInactive(max int) (n int) {
+	if _, inactive := c.Size(); inactive > max {
+		n = c.cullFunc(func(e *entry) bool { return e.State == Inactive })
+		c.Reorg()
+	}
+	return n
+}
+
 // Purge removes the instances that have not been active for longer than age and
 // returns their number. The age of an instance is the time, in whole seconds, since
 // the first Save, Sync or Write after its last Add or AddKey. Purge keeps instances

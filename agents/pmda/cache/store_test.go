@@ -252,6 +252,8 @@ func TestDirty(t *testing.T) {
 		{"hide and activate all", func(c *Cache) { c.HideAll(); c.ActivateAll() }, 0, 0},
 		{"cull", func(c *Cache) { c.Cull("a") }, 1, 0},
 		{"cull all", func(c *Cache) { c.CullAll() }, 0, 0},
+		{"as many inactive as the limit", func(c *Cache) { c.Hide("a"); c.LimitInactive(1) }, 0, 0},
+		{"more inactive than the limit", func(c *Cache) { c.Hide("a"); c.LimitInactive(0) }, 1, 0},
 		{"purge", func(c *Cache) { c.Purge(0) }, 0, 0},
 		{"resize", func(c *Cache) { c.Resize(100) }, 0, 2},
 		{"reuse", func(c *Cache) { c.Reuse() }, 0, 0},

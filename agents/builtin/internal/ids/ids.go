@@ -27,10 +27,18 @@ func New(indom pdu.InDom, dir string, log *slog.Logger) *Saved {
 	return s
 }
 
+// maxInactive is the number of instances that no longer exist and keep their ids. Without a
+// limit, memory and file grow with all names there ever were, as those of PCP's agents do.
+const maxInactive = 10_000
+
 // Begin reads the file, if that is not done, and hides all instances.
 func (s *Saved) Begin() {
-	if _, err := s.TryLoad(); err != nil {
+	loaded, err := s.TryLoad()
+	if err != nil {
 		s.warn(err)
+	}
+	if !loaded { // else instances that exist are inactive, too
+		s.LimitInactive(maxInactive)
 	}
 	s.HideAll()
 }
