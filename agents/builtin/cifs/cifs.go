@@ -58,8 +58,9 @@ var help string
 type host struct {
 	sysfile.Reader
 	Options
-	domain int
-	parser parser
+	domain   int
+	parser   parser
+	debugErr error // of DebugData
 }
 
 func newHost(domain int, o Options) *host {
@@ -91,25 +92,28 @@ func (h *host) agent() (agents.Agent, error) {
 const maxFile = 64 << 20
 
 // read reads both files. On a host without CIFS they do not exist, and that is the error of
-// all metrics.
+// all metrics. Another error of DebugData is that of cifs.debug only.
 //
-// C differs: pmdacifs of 7.2 has that error also if only DebugData cannot be read.
+// C differs: pmdacifs of 7.2 has the error for all metrics if only DebugData cannot be read.
 func (h *host) read(_ context.Context, r *pmda.Request) error {
 	h.parser.begin(r.Checkpoint)
 	if err := h.lines("/Stats"); err != nil {
 		return err
 	}
 	h.parser.debug = true
-	if err := h.lines("/DebugData"); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-		return err
+	if h.debugErr = h.lines("/DebugData"); errors.Is(h.debugErr, fs.ErrNotExist) || errors.Is(h.debugErr, fs.ErrPermission) {
+		h.debugErr = nil
 	}
 	return nil
 }
 
 func (h *host) lines(file string) error {
 	err := h.Path(h.Dir).Str(file).Lines(maxFile, h.parser.line)
-	if errors.Is(err, syscall.EFBIG) {
+	switch {
+	case errors.Is(err, syscall.EFBIG):
 		return fmt.Errorf("%s%s has more than %d bytes", h.Dir, file, maxFile)
+	case errors.Is(err, errTooMany):
+		return fmt.Errorf("%s%s: %w", h.Dir, file, err)
 	}
 	return err
 }
@@ -139,8 +143,18 @@ func (h *host) fetch(k int) pmda.FetchFunc {
 }
 
 func (h *host) metrics() (ms []pmda.Metric) {
-	source := &pmda.Source{Read: h.read}
+	files := &pmda.Source{Read: h.read}
+	debugData := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		if err := r.ReadSource(ctx, files); err != nil {
+			return err
+		}
+		return h.debugErr
+	}}
 	for k, kind := range kinds {
+		source := files
+		if k >= debug {
+			source = debugData
+		}
 		common := pmda.Metric{Cluster: k, Sem: pdu.SemInstant, Units: kind.units, Fetch: h.fetch(k)}
 		if kind.instances {
 			common.InDom = &pmda.InDom{Serial: kind.serial, Insts: h.parser.instances[k], Source: source}

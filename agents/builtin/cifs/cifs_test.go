@@ -1,6 +1,7 @@
 package cifs
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -41,7 +43,7 @@ const (
 		"QueryInfos: 0 total 0 failed\nSetInfos: 0 total 0 failed\nOplockBreaks: 402 sent 454 failed\n"
 )
 
-// Starts of DebugData, one server as Linux 6.16 writes it, and one as 4.19.
+// The start of DebugData, and a server each: as Linux 6.16 writes it for SMB 3 and for SMB 1, and as 5.4.
 const (
 	debugHead = "Display Internal CIFS Data Structures for Debugging\n---------------------------------------------------\n" +
 		"CIFS Version 2.10\nFeatures: DFS,STATS\nCIFSMaxBufSize: 16384\nActive VFS Requests: 5\n\nServers: \n"
@@ -56,9 +58,17 @@ const (
 		"\t1) \\\\srv\\music Mounts: 31 DevInfo: 0x20 Attributes: 0x1006f\n\tPathComponentMax: 255 Status: 32 type: DISK Serial Number: 0xde\n" +
 		"\tShare Capabilities: None Aligned,\tShare Flags: 0x0\n\ttid: 0xe3\tOptimal sector size: 0x200\tMaximal Access: 0x1f01ff\n\n\n" +
 		"\tServer interfaces: 1\tLast updated: 39 seconds ago\n\t1)\tSpeed: Unknown\n\t\tIPv4: 192.0.2.1\n\n\tMIDs: \n--\n\n"
-	server4 = "Number of credits: 77 Dialect 0x311\n2) Address: 2001:db8::1 Uses: 13 Capability: 0x31\tSession Status: 14\tTCP status: 98 Instance: 98\n" +
-		"\tLocal Users To Server: 97 SecMode: 0x1 Req On Wire: 96\n\tShares:\n" +
-		"\t1) \\\\old\\share Mounts: 41 DevInfo: 0x21 Attributes: 0x1007\tDISCONNECTED \n\tPathComponentMax: 255 Status: 1 type: DISK\n"
+	server6SMB1 = "2) ConnectionId: 0x4 Hostname: nas \nNumber of credits: 50 Dialect 0x0\nTCP status: 1 Instance: 1\n" +
+		"Local Users To Server: 1 SecMode: 0x3 Req On Wire: 0\nIn Send: 0 In MaxReq Wait: 0\n\n" +
+		"\tSessions: \n\t1) Name: 192.0.2.2  Domain: WORKGROUP Uses: 99 OS: Unix \n\tNOS: Samba 4.9\tCapability: 0x80f3fd\n\tSMB session status: 99 \n" +
+		"\tSecurity type: RawNTLMSSP  SessionId: 0x99\n\tUser: 99 Cred User: 99\n\n\tShares: \n\t0) IPC: none\n\n" +
+		"\t1) \\\\nas\\data Mounts: 51 Type: NTFS DevInfo: 0x22 Attributes: 0x2f\n\tPathComponentMax: 255 Status: 52 type: DISK Serial Number: 0x5\n\n\n\tMIDs: \n--\n"
+	server5 = "Number of credits: 77 Dialect 0x311\n3) Name: 192.0.2.3 Uses: 99 Capability: 0x99\tSession Status: 99 TCP status: 99 Instance: 99\n" +
+		"\tLocal Users To Server: 99 SecMode: 0x99 Req On Wire: 99 In Send: 99 In MaxReq Wait: 99 SessionId: 0x99\n\tShares:\n" +
+		"\t0) IPC: \\\\old\\IPC$ Mounts: 61 DevInfo: 0x0 Attributes: 0x0\n\tPathComponentMax: 0 Status: 62 type: 0 Serial Number: 0x6\n" +
+		"\tShare Capabilities: None\tShare Flags: 0x30\n\ttid: 0x66\tMaximal Access: 0x11f01ff\n\n" +
+		"\t1) \\\\old\\share Mounts: 41 DevInfo: 0x21 Attributes: 0x1007\n\tPathComponentMax: 255 Status: 1 type: DISK Serial Number: 0x4\n" +
+		"\tShare Capabilities: None\tShare Flags: 0x0\tDISCONNECTED \n\n\tMIDs:\n"
 )
 
 func newHarness(tb testing.TB, stats, debugData string) *pmdatest.Harness {
@@ -160,22 +170,26 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Each case has the values of debug metrics.
+// Each case has the values of debug metrics. What is 99 is of a session whose line has Name:, or of another channel.
 func TestDebugData(t *testing.T) {
-	r := newHarness(t, head, debugHead+server6+server4)
+	r := newHarness(t, head, debugHead+server6+server6SMB1+server5)
 	for name, want := range map[string]string{
 		"max_buffer_size": "16384", "active_vfs_requests": "5",
-		"servers.connection_id": "srv=0x2", "servers.hostname": "srv=srv", "servers.client_guid": "srv=EA4A6FB2-9EDF", "servers.number_of_credits": "srv=1460",
-		"servers.server_capabilities": "srv=0x300047", "servers.tcp_status": "srv=1", "servers.instance": "srv=2", "servers.local_users_to_server": "srv=3",
-		"servers.security_mode": "srv=0x7", "servers.requests_on_wire": "srv=4", "servers.net_namespace": "srv=4026531840", "servers.send": "srv=6",
-		"servers.max_request_wait": "srv=8",
-		"sessions.addr":            "192.0.2.1::1=192.0.2.1 2001:db8::1::2=2001:db8::1", "sessions.uses": "192.0.2.1::1=11 2001:db8::1::2=13",
-		"sessions.capability": "192.0.2.1::1=0x30 2001:db8::1::2=0x31", "sessions.status": "192.0.2.1::1=12 2001:db8::1::2=14",
+		"servers.connection_id": "srv=0x2 nas=0x4", "servers.hostname": "srv=srv nas=nas", "servers.client_guid": "srv=EA4A6FB2-9EDF",
+		"servers.number_of_credits": "srv=1460 nas=50", "servers.server_capabilities": "srv=0x300047", "servers.tcp_status": "srv=1 nas=1",
+		"servers.instance": "srv=2 nas=1", "servers.local_users_to_server": "srv=3 nas=1", "servers.security_mode": "srv=0x7 nas=0x3",
+		"servers.requests_on_wire": "srv=4 nas=0", "servers.net_namespace": "srv=4026531840", "servers.send": "srv=6 nas=0",
+		"servers.max_request_wait": "srv=8 nas=0",
+		"sessions.addr":            "192.0.2.1::1=192.0.2.1", "sessions.uses": "192.0.2.1::1=11", "sessions.capability": "192.0.2.1::1=0x30", "sessions.status": "192.0.2.1::1=12",
 		"sessions.security_type": "192.0.2.1::1=RawNTLMSSP", "sessions.id": "192.0.2.1::1=0xda27", "sessions.user": "192.0.2.1::1=1000", "sessions.cred_user": "192.0.2.1::1=1001",
-		"shares.mounts": `\\srv\IPC$=21 \\srv\music=31 \\old\share=41`, "shares.devinfo": `\\srv\IPC$=0x0 \\srv\music=0x20 \\old\share=0x21`,
-		"shares.attributes": `\\srv\IPC$=0x1 \\srv\music=0x1006f \\old\share=0x1007`, "shares.status": `\\srv\IPC$=22 \\srv\music=32 \\old\share=1`,
-		"shares.type": `\\srv\IPC$=0 \\srv\music=DISK \\old\share=DISK`, "shares.serial_number": `\\srv\IPC$=0x3 \\srv\music=0xde`,
-		"shares.tid": `\\srv\IPC$=0xcf \\srv\music=0xe3`, "shares.maximal_access": `\\srv\IPC$=0x1f00a9 \\srv\music=0x1f01ff`,
+		"shares.mounts":         `\\srv\IPC$=21 \\srv\music=31 \\nas\data=51 \\old\IPC$=61 \\old\share=41`,
+		"shares.devinfo":        `\\srv\IPC$=0x0 \\srv\music=0x20 \\nas\data=0x22 \\old\IPC$=0x0 \\old\share=0x21`,
+		"shares.attributes":     `\\srv\IPC$=0x1 \\srv\music=0x1006f \\nas\data=0x2f \\old\IPC$=0x0 \\old\share=0x1007`,
+		"shares.status":         `\\srv\IPC$=22 \\srv\music=32 \\nas\data=52 \\old\IPC$=62 \\old\share=1`,
+		"shares.type":           `\\srv\IPC$=0 \\srv\music=DISK \\nas\data=DISK \\old\IPC$=0 \\old\share=DISK`,
+		"shares.serial_number":  `\\srv\IPC$=0x3 \\srv\music=0xde \\nas\data=0x5 \\old\IPC$=0x6 \\old\share=0x4`,
+		"shares.tid":            `\\srv\IPC$=0xcf \\srv\music=0xe3 \\old\IPC$=0x66`,
+		"shares.maximal_access": `\\srv\IPC$=0x1f00a9 \\srv\music=0x1f01ff \\old\IPC$=0x11f01ff`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := r.Values("cifs.debug." + name); got != want {
@@ -185,7 +199,7 @@ func TestDebugData(t *testing.T) {
 	}
 }
 
-// Each case is a file that a kernel does not write, or one of few.
+// Each case is a text that kernels do not write, or seldom.
 func TestOdd(t *testing.T) {
 	for _, tt := range []struct{ name, stats, debugData, metric, want string }{
 		{"no share", head, debugHead, "fs.smbs", ""},
@@ -202,6 +216,9 @@ func TestOdd(t *testing.T) {
 		{"counters after a server that is no share", "1) \\\\a\\b\n2) x\nSMBs: 5\n", "", "fs.smbs", none},
 		{"a share twice", "1) \\\\a\\b\nSMBs: 5\n2) \\\\a\\b\nSMBs: 6\n", "", "fs.smbs", `\\a\b=5`},
 		{"a share with a blank", "1) \\\\a\\b c\nSMBs: 5\n2) \\\\a\\b d\tDISCONNECTED\nSMBs: 6\n", "", "fs.smbs", `\\a\b=5`},
+		{"a disconnected share with a blank", "1) \\\\a\\b c d\tDISCONNECTED \nSMBs: 5\n", "", "fs.connected", `\\a\b=0`},
+		{"a mounted share with a blank", "", "\t1) \\\\a\\b c d Mounts: 5 DevInfo: 0x0 Attributes: 0x7\n", "debug.shares.attributes", `\\a\b=0x7`},
+		{"an IPC with a blank", "", "\t0) IPC: \\\\a b\\IPC$ Mounts: 5 Type: x DevInfo: 0x3 Attributes: 0x0\n", "debug.shares.devinfo", `\\a=0x3`},
 		{"a long line", "1) \\\\a\\b\n" + strings.Repeat("x", 40000) + "\nSMBs: 5\n", "", "fs.smbs", `\\a\b=5`},
 		{"lines of the other file", "CIFSMaxBufSize: 5\n1) \\\\a\\b Mounts: 5\n", "1) \\\\a\\b\nSMBs: 5\nCIFS Session: 5\n", "debug.shares.mounts", ""},
 		{"a session in the other file", "1) Address: a Uses: 5\n", "", "debug.sessions.addr", ""},
@@ -259,6 +276,44 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// An error of DebugData is that of cifs.debug only, and says what there is too much of.
+func TestDebugDataError(t *testing.T) {
+	dir := pmdatest.Tree(t, map[string]string{"Stats": head + smb1, "DebugData/x": ""})
+	var log bytes.Buffer
+	h := newHost(121, Options{Dir: dir, Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo))})
+	a, err := h.agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pmdatest.New(t, 121, a, h.metrics())
+	check := func(wantErr, wantLog string) {
+		t.Helper()
+		log.Reset()
+		r.Want(map[string]string{"cifs.fs.smbs": `\\a\one=101`, "cifs.session": "1"})
+		for _, name := range []string{"max_buffer_size", "servers.send", "sessions.uses", "shares.mounts"} {
+			if got := r.Values("cifs.debug." + name); got != wantErr {
+				t.Errorf("%s: %s, want %s", name, got, wantErr)
+			}
+		}
+		if got := log.String(); !strings.Contains(got, wantLog) {
+			t.Errorf("log:\n%s\nwant %s", got, wantLog)
+		}
+	}
+	check("is a directory", "")
+	if err := os.RemoveAll(filepath.Join(dir, "DebugData")); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := range maxInstances + 1 {
+		fmt.Fprintf(&b, "\t%d) \\\\a\\%d Mounts: 1\n", i, i)
+	}
+	pmdatest.WriteFile(t, dir, "DebugData", debugHead+b.String())
+	check("unspecified error", dir+"/DebugData: more than 10,000 shares, servers or sessions: their metrics have no values until fewer shares are mounted")
+	r.Want(map[string]string{"cifs.version": "2.10"})
+	pmdatest.WriteFile(t, dir, "DebugData", debugHead+server6)
+	r.Want(map[string]string{"cifs.debug.servers.send": "srv=6"})
+}
+
 // A fetch that ends early leaves nothing behind. Each header of a share is a checkpoint.
 func TestCheckpoints(t *testing.T) {
 	few := pmdatest.CheckCheckpoints(t, func() *pmdatest.Harness { return newHarness(t, head+smb1+smb2, debugHead+server6) })
@@ -270,7 +325,7 @@ func TestCheckpoints(t *testing.T) {
 
 // There are no more instances than words like 1), and a newline at the end makes no difference.
 func FuzzFiles(f *testing.F) {
-	for _, text := range []string{head + smb1, smb2, smb3, smb1Late, debugHead + server6, server4, server6[:len(server6)/2], "1) \\\\\n", "1) IPC:\n1) Address: x\n)\n"} {
+	for _, text := range []string{head + smb1, smb2, smb3, smb1Late, debugHead + server6, server5, server6[:len(server6)/2], server6SMB1, "1) \\\\\n", "1) IPC:\n1) Address: x\n)\n"} {
 		f.Add(text, true)
 		f.Add(text, false)
 	}

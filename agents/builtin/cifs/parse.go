@@ -79,7 +79,8 @@ var kinds = [numKinds]kind{
 // names of instances at their start. A word that begins with = is the value of a field, and *
 // is any word. A line may have more words, and several formats.
 //
-// C differs: it looks at the version, and reads counters of SMB 1 as those of SMB 2.
+// C differs: it looks at the version, and reads counters of SMB 1 as those of SMB 2, and
+// Type as DevInfo.
 var formats = parseFormats(map[int]string{
 	totals: `
 		CIFS Version =version
@@ -126,7 +127,9 @@ var formats = parseFormats(map[int]string{
 		Security type: =security_type SessionId: =id
 		User: =user Cred User: =cred_user`,
 	mounted: `
-		Mounts: =mounts DevInfo: =devinfo Attributes: =attributes
+		Mounts: =mounts
+		Mounts: * DevInfo: =devinfo Attributes: =attributes
+		Mounts: * Type: * DevInfo: =devinfo Attributes: =attributes
 		PathComponentMax: * Status: =status type: =type
 		PathComponentMax: * Status: * type: * Serial Number: =serial_number
 		tid: =tid
@@ -222,7 +225,7 @@ const (
 	maxWords = 20 // of a line
 )
 
-var errTooMany = errors.New("more than 10,000 shares, servers or sessions")
+var errTooMany = errors.New("more than 10,000 shares, servers or sessions: their metrics have no values until fewer shares are mounted")
 
 // begin prepares p for the first line. checkpoint is called for each instance.
 func (p *parser) begin(checkpoint func() error) {
@@ -282,14 +285,15 @@ func (p *parser) header(words [][]byte, indented bool) error {
 	k, name := -1, ""
 	ordinal, words := words[0], words[1:]
 	isShare := bytes.HasPrefix(words[0], []byte(`\\`))
+	mounts := slices.IndexFunc(words, func(word []byte) bool { return string(word) == "Mounts:" })
 	switch first := string(words[0]); {
 	case isShare && !p.debug:
 		k, name = share, first
 	case !p.debug:
-	case isShare && len(words) > 1:
-		k, name, words = mounted, first, words[1:]
-	case first == "IPC:" && len(words) > 2:
-		k, name, words = mounted, string(words[1]), words[2:]
+	case isShare && mounts > 0:
+		k, name, words = mounted, first, words[mounts:]
+	case first == "IPC:" && mounts > 1:
+		k, name, words = mounted, string(words[1]), words[mounts:]
 	case first == "ConnectionId:" && len(words) > 3 && !indented:
 		k, name = server, string(words[3])
 	case first == "Address:" && len(words) > 1:
@@ -321,7 +325,7 @@ func (p *parser) header(words [][]byte, indented bool) error {
 	p.current[k] = r
 	if k == share {
 		r[0] = "1"
-		if len(words) > 1 && string(words[1]) == "DISCONNECTED" {
+		if string(words[len(words)-1]) == "DISCONNECTED" {
 			r[0] = "0"
 		}
 		return nil
