@@ -145,3 +145,11 @@ func linkedPID(path string) int32 {
 	}
 	return pidfile.Parse(filepath.Base(target))
 }
+
+// cString returns b up to the first NUL, if there is one.
+func cString(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents/builtin/internal/pidfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -116,9 +115,9 @@ func parsePmie(b []byte) (pmie, bool) {
 		return pmie{}, false
 	}
 	return pmie{
-		config:      pidfile.CString(b[:pmieLog]),
-		log:         pidfile.CString(b[pmieLog:pmieHost]),
-		pmcdHost:    pidfile.CString(b[pmieHost : pmieNumbers-1]),
+		config:      cString(b[:pmieLog]),
+		log:         cString(b[pmieLog:pmieHost]),
+		pmcdHost:    cString(b[pmieHost : pmieNumbers-1]),
 		expected:    math.Float32frombits(n[0]),
 		rules:       n[1],
 		actions:     n[2],

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/gopcp/pmcd/agents/builtin/internal/pidfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -87,7 +86,7 @@ func parseLogger(b []byte) (logger, bool) {
 	l := logger{port: uint32(port)}
 	for _, field := range []*string{&l.pmcdHost, &l.archive, &l.note} {
 		line, rest, _ = bytes.Cut(rest, newline)
-		*field = pidfile.CString(line)
+		*field = cString(line)
 	}
 	return l, true
 }

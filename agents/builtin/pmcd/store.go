@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/builtin/internal/pidfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -113,7 +112,7 @@ func textValue(vs *pdu.ValueSet, i int) (string, error) {
 	if vs.Format == pdu.FormatInsitu || v.Type != pdu.MetricString {
 		return "", pdu.ErrnoConv
 	}
-	return pidfile.CString(v.Block), nil
+	return cString(v.Block), nil
 }
 
 func setDebug(a *Agent, s string) error { return a.host.SetDebug(s) }

@@ -11,11 +11,14 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +39,10 @@ type Options struct {
 	// CacheDir is the directory of the file with the ids of instances, see
 	// [cache.Options].
 	CacheDir string
+
+	// LocalTime is the time zone of the host; "" is /etc/localtime. ZoneInfoDir has all
+	// time zones; "" is /usr/share/zoneinfo.
+	LocalTime, ZoneInfoDir string
 
 	// Log gets warnings about files; nil is slog.Default.
 	Log *slog.Logger
@@ -66,13 +73,14 @@ type host struct {
 
 func newHost(domain int, o Options) *host {
 	o.Dir = cmp.Or(o.Dir, "/run/pmimport")
+	o.LocalTime, o.ZoneInfoDir = cmp.Or(o.LocalTime, "/etc/localtime"), cmp.Or(o.ZoneInfoDir, "/usr/share/zoneinfo")
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	o.Log = o.Log.With("agent", "pmimport", "domain", domain)
 	return &host{
 		Options: o, domain: domain, tools: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log), buf: make([]byte, maxFile+1),
-		zone: sync.OnceValue(func() *zone.Zone { return zone.New("/etc/localtime", "/usr/share/zoneinfo") }),
+		zone: sync.OnceValue(func() *zone.Zone { return zone.New(o.LocalTime, o.ZoneInfoDir) }),
 	}
 }
 
@@ -96,6 +104,10 @@ const (
 func (h *host) read(_ context.Context, r *pmda.Request) error {
 	names, _ := pidfile.Names(h.Dir, maxNames) // without tools there is no directory
 	slices.Sort(names)
+	h.tools.Each(func(_ int32, _ string, data any) bool {
+		*data.(*tool) = tool{} // an instance that is hidden keeps its data
+		return true
+	})
 	h.tools.Begin()
 	warning, n := "", 0
 	for _, name := range names {
@@ -106,7 +118,8 @@ func (h *host) read(_ context.Context, r *pmda.Request) error {
 			continue
 		}
 		// C differs: it follows links, and waits for the writer of a FIFO.
-		b, err := pidfile.Read(filepath.Join(h.Dir, name), h.buf)
+		path := filepath.Join(h.Dir, name)
+		b, err := pidfile.Read(path, h.buf)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // its tool has ended
 		}
@@ -119,16 +132,16 @@ func (h *host) read(_ context.Context, r *pmda.Request) error {
 			continue // its file has stayed behind
 		}
 		if n++; n > maxTools {
-			warning = "there are more than 8 tools"
+			warning = cmp.Or(warning, fmt.Sprintf("%s: there are more than %d tools", path, maxTools))
 			break
 		}
 		if _, err := h.tools.Add(name, t); err != nil {
-			warning = cmp.Or(warning, err.Error())
+			warning = cmp.Or(warning, fmt.Sprintf("%s: %v", path, err))
 		}
 	}
 	h.tools.End()
 	if warning != "" && warning != h.lastWarning {
-		h.Log.Warn("{agent}: tools in {path} are left out: {error}", "path", h.Dir, "error", warning)
+		h.Log.Warn("{agent}: tools are left out: {error}", "error", warning)
 	}
 	h.lastWarning = warning
 	return nil
@@ -148,7 +161,8 @@ type tool struct {
 // parse parses a file. Of several lines for one thing, the last counts.
 //
 // C differs: it cuts off version after 31 bytes, archive after 255, and parses what follows
-// the first 511 bytes of a line as the next line.
+// the first 511 bytes of a line as the next line. When it first reads a file with several
+// pids, the processes of all must exist.
 func parse(b []byte) *tool {
 	t := new(tool)
 	for line := range bytes.Lines(b) {
@@ -159,7 +173,10 @@ func parse(b []byte) *tool {
 		switch {
 		case !found:
 		case string(name) == "pid":
-			t.pid = cmp.Or(pidfile.Parse(string(value)), t.pid)
+			// As strtol(3), ParseInt accepts a sign and leading zeros.
+			if n, err := strconv.ParseInt(strings.TrimLeft(string(value), " \t\v\f"), 10, 32); err == nil && n > 0 {
+				t.pid = int32(n)
+			}
 		case string(name) == "version":
 			t.version = string(value)
 		case string(name) == "args":

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/builtin/internal/zone"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
@@ -21,20 +19,33 @@ import (
 // A harness is an agent that reads a directory, and a client of the agent.
 type harness struct {
 	*pmdatest.Harness
-	dir string
-	log bytes.Buffer
+	testing.TB
+	host *host
+	dir  string
+	log  bytes.Buffer
 }
 
 func newHarness(tb testing.TB, files map[string]string) *harness {
 	tb.Helper()
-	r := &harness{dir: pmdatest.Tree(tb, files)}
-	h := newHost(43, Options{Dir: r.dir, CacheDir: tb.TempDir(), Log: slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo))})
-	a, err := h.agent()
+	r := &harness{TB: tb, dir: pmdatest.Tree(tb, files)}
+	r.host = newHost(43, Options{
+		Dir: r.dir, CacheDir: tb.TempDir(), LocalTime: filepath.Join(r.dir, ".localtime"), Log: slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo)),
+	})
+	a, err := r.host.agent()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r.Harness = pmdatest.New(tb, 43, a, h.metrics())
+	r.Harness = pmdatest.New(tb, 43, a, r.host.metrics())
 	return r
+}
+
+// wantLog checks that there is one line in the log, and clears the log.
+func (r *harness) wantLog(want string) {
+	r.Helper()
+	if _, got, _ := strings.Cut(r.log.String(), " Warning: "); got != want+"\n" {
+		r.Errorf("log:\n%s\nwant %s", r.log.String(), want)
+	}
+	r.log.Reset()
 }
 
 func TestAgent(t *testing.T) {
@@ -89,6 +100,9 @@ func TestTools(t *testing.T) {
 		{"that of another user", "pid=1\nversion=1\n", "1||"},
 		{"pids that are none", "pid=0\npid=-1\npid=x\npid=\npid=99999999999\npid=2147483648\nversion=1\n", "1||"},
 		{"a pid, and one that is none", "pid=2147483647\npid=x\n", ""},
+		{"a pid as strtol(3) takes it", "pid= \t+02147483647\n", ""},
+		{"a pid and more", "pid=2147483647 \nversion=1\n", "1||"},
+		{"two pids", "pid=2147483647\npid=" + live + "\nversion=1\n", "1||"},
 		{"no newline at the end", "version=1\narchive=/a", "1||/a"},
 		{"a carriage return", "version=1\rx\r\nargs=b\r\n", "1|b|"},
 		{"a NUL", "version=1\x00x\nargs=\x00\n", "1||"},
@@ -122,9 +136,7 @@ func TestOthers(t *testing.T) {
 	for range 2 {
 		r.Want(map[string]string{"pmimport.version": "sadc=1"})
 	}
-	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "are left out: ") || !strings.Contains(got, "/dir: ") && !strings.Contains(got, "not a regular file") {
-		t.Errorf("log:\n%s", got)
-	}
+	r.wantLog("pmimport: tools are left out: " + r.dir + "/dir: not a regular file of less than 16385 bytes")
 	if err := os.RemoveAll(r.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +152,27 @@ func TestManyTools(t *testing.T) {
 	}
 	r := newHarness(t, files)
 	r.Want(map[string]string{"pmimport.version": "tool0=0 tool1=1 tool2=2 tool3=3 tool4=4 tool5=5 tool6=6 tool7=7"})
-	if got := r.log.String(); !strings.Contains(got, "more than 8 tools") {
-		t.Errorf("log:\n%s", got)
+	r.wantLog("pmimport: tools are left out: " + r.dir + "/tool8: there are more than 8 tools")
+	if err := os.Mkdir(filepath.Join(r.dir, "tool"), 0o755); err != nil {
+		t.Fatal(err)
 	}
+	r.Want(map[string]string{"pmimport.args": "tool0= tool1= tool2= tool3= tool4= tool5= tool6= tool7="})
+	r.wantLog("pmimport: tools are left out: " + r.dir + "/tool: not a regular file of less than 16385 bytes")
+}
+
+// What the file of a tool said is not kept when the tool has ended; its id is.
+func TestEnded(t *testing.T) {
+	r := newHarness(t, map[string]string{"sadc": "version=1\n", "atop": "version=2\n"})
+	r.Want(map[string]string{"pmimport.version": "atop=2 sadc=1"})
+	if err := os.Remove(filepath.Join(r.dir, "atop")); err != nil {
+		t.Fatal(err)
+	}
+	r.Want(map[string]string{"pmimport.version": "sadc=1"})
+	if e, err := r.host.tools.LookupName("atop"); err != nil || *e.Data.(*tool) != (tool{}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	pmdatest.WriteFile(t, r.dir, "atop", "version=3\n")
+	r.Want(map[string]string{"pmimport.version": "atop=3 sadc=1"})
 }
 
 // Ids are those of the file that pmdapmimport has saved, and new ones are saved.
@@ -164,15 +194,17 @@ func TestIDs(t *testing.T) {
 }
 
 func TestHost(t *testing.T) {
-	r := newHarness(t, nil)
+	// The file of a zone with one offset, see tzfile(5).
+	r := newHarness(t, map[string]string{".zoneinfo/Area/Town": "TZif" + strings.Repeat("\x00", 16+4*4) + "\x00\x00\x00\x01\x00\x00\x00\x04" +
+		"\x00\x00\x4d\x58\x00\x00" + "IST\x00"})
+	if err := os.Symlink(".zoneinfo/Area/Town", filepath.Join(r.dir, ".localtime")); err != nil {
+		t.Fatal(err)
+	}
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := zone.New("/etc/localtime", "/usr/share/zoneinfo")
-	r.Want(map[string]string{
-		"pmimport.hostname": name, "pmimport.timezone": zone.Text(time.Now(), z.Location()), "pmimport.zoneinfo": z.Name,
-	})
+	r.Want(map[string]string{"pmimport.hostname": name, "pmimport.timezone": "IST-5:30", "pmimport.zoneinfo": ":Area/Town"})
 }
 
 // A fetch that ends early leaves nothing behind. Each file is a checkpoint.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -32,6 +34,8 @@ func TestWarnings(t *testing.T) {
 		want  []string
 	}{
 		{"no directory", os.Remove, nil},
+		{"a directory that may not be written", link("/sys"), nil},
+		{"a directory in which no file can exist", link("/proc"), nil},
 		{"no file", func(string) error { return nil }, nil},
 		{"a damaged file, once", func(dir string) error { return os.WriteFile(filepath.Join(dir, "43.0"), []byte("x\n"), 0o644) }, []string{"43.0"}},
 		{"no regular file, once", func(dir string) error { return os.Mkdir(filepath.Join(dir, "43.0"), 0o755) }, []string{"not a regular file"}},
@@ -50,8 +54,11 @@ func TestWarnings(t *testing.T) {
 			}
 			var log bytes.Buffer
 			s := New(pdu.NewInDom(43, 0), dir, slog.New(slog.NewTextHandler(&log, nil)))
-			update(t, s, "a")
-			update(t, s, "a", "b")
+			synctest.Test(t, func(t *testing.T) {
+				update(t, s, "a")
+				time.Sleep(time.Hour) // the file is tried again
+				update(t, s, "a", "b")
+			})
 			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 			if log.Len() == 0 {
 				lines = nil
@@ -65,6 +72,14 @@ func TestWarnings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// link returns a function that puts a link in place of a directory.
+func link(target string) func(dir string) error {
+	return func(dir string) error {
+		os.Remove(dir)
+		return os.Symlink(target, dir)
 	}
 }
 

@@ -4,8 +4,7 @@
 package pidfile
 
 import (
-	"bytes"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -40,8 +39,6 @@ func Alive(pid int32) bool {
 	return err == nil || err == syscall.EPERM
 }
 
-var errNotSmallFile = errors.New("not a regular file, or too large")
-
 // Read reads a regular file that is smaller than buf into buf, and returns that part of buf.
 func Read(path string, buf []byte) ([]byte, error) {
 	// Without O_NONBLOCK the open of a FIFO would block.
@@ -55,22 +52,18 @@ func Read(path string, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() >= int64(len(buf)) {
-		return nil, errNotSmallFile
+		return nil, notSmallFile(path, buf)
 	}
 	n, err := io.ReadFull(f, buf)
 	switch {
 	case err == nil: // the file has grown
-		return nil, errNotSmallFile
+		return nil, notSmallFile(path, buf)
 	case err != io.EOF && err != io.ErrUnexpectedEOF:
 		return nil, err
 	}
 	return buf[:n], nil
 }
 
-// CString returns b up to the first NUL, if there is one.
-func CString(b []byte) string {
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	return string(b)
+func notSmallFile(path string, buf []byte) error {
+	return fmt.Errorf("%s: not a regular file of less than %d bytes", path, len(buf))
 }
