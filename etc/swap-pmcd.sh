@@ -569,7 +569,7 @@ rehearse() {
 	awk -v also=" $agents " '
 		/^[[:blank:]]*\[access\]/ {access = 1}
 		access || /^[[:blank:]]*#/ || NF < 4 {print; next}
-		$1 ~ /^(pmcd|proc|xfs|linux|kvm|jbd2|mmv|pmproxy)$/ {print $1, $2, "dso", $1 "_init", "builtin"; next}
+		$1 ~ /^(pmcd|proc|xfs|linux|kvm|jbd2|cifs|nfsclient|pmimport|mmv|pmproxy)$/ {print $1, $2, "dso", $1 "_init", "builtin"; next}
 		$1 ~ /^(root|trace|logger|perfevent|bpf|bcc|openmetrics)$/ {next}
 		index(also, " " $1 " ")
 	' "$(var PCP_PMCDCONF_PATH)" >$own/pmcd.conf || die "check --compare: cannot write $own/pmcd.conf"
