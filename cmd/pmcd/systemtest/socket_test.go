@@ -61,7 +61,7 @@ func blockAfter(t *testing.T, document, after string) []string {
 // listens, or pmcd does.
 func TestReadme(t *testing.T) {
 	h := without(t)
-	commands := append(readme(t, "Without PCP"), commandsAfter(t, "README.md", "PMCD_OPTIONS, not systemd")...)
+	commands := append(readme(t, "Without PCP"), commandsAfter(t, "README.md", "PMCD_OPTIONS), not systemd")...)
 	if len(commands) != 5 {
 		t.Fatalf("commands of the README: %q", commands)
 	}
