@@ -3,6 +3,7 @@ package names
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +175,27 @@ func TestCheck(t *testing.T) {
 	s.Forget(c)
 	if s.next.Load() != nil || s.missing[all] == nil {
 		t.Error("a check is due although no client misses names, or the agent is forgotten")
+	}
+}
+
+// Sessions, probes and the supervision of agents use what is missing at the same time. Each
+// method has a goroutine of its own, so the race detector sees one that does not lock.
+func TestMissingConcurrently(t *testing.T) {
+	var s Missing
+	key, all := subtree{240, "d"}, subtree{domain: 240}
+	c, other := new(clients.Client), new(clients.Client)
+	s.miss(c, key, failed)
+	s.miss(other, all, down)
+	var wg sync.WaitGroup
+	for _, f := range []func(){
+		func() { s.miss(new(clients.Client), subtree{241, "e"}, failed) }, func() { s.Forget(c) }, func() { s.Forget(other) },
+		func() { s.Back(240) }, func() { s.answered(nil, key) }, func() { s.due(time.Now()) }, func() { s.again(key, true) },
+	} {
+		wg.Go(f)
+	}
+	wg.Wait()
+	if len(s.missing) != 1 || s.missing[subtree{241, "e"}] == nil {
+		t.Errorf("missing are %v", s.missing)
 	}
 }
 
