@@ -98,6 +98,14 @@ func TestLabelsOfClients(t *testing.T) {
 	if after, _, _ := h.Current(time.Unix(1000, 0)); string(after.JSON) != string(before.JSON) || !strings.Contains(string(after.JSON), `"userid":"none"`) {
 		t.Errorf("another client gets %s", after.JSON)
 	}
+	h.full = time.Unix(2000, 0) // no files are read: clients have what was read last in common
+	for id := range uint32(3) {
+		name := fmt.Sprint("c", id)
+		set, _, err := h.Current(time.Unix(1000, 0), Named(name, id, pdu.LabelOptional))
+		if text := string(set.JSON); err != nil || !strings.Contains(text, fmt.Sprintf(`"%s":%d`, name, id)) || strings.Count(text, `"c`) != 1 {
+			t.Errorf("client %d gets %s, %v", id, text, err)
+		}
+	}
 }
 
 // While one request reads files, others do not wait, unless no file was read before.
