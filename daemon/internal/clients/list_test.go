@@ -55,6 +55,21 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A list that All has returned stays as it is when clients come and go: others read it meanwhile.
+func TestAllDoesNotChange(t *testing.T) {
+	var l List
+	list := []*Client{new(Client), new(Client), new(Client)}
+	for _, c := range list {
+		l.Add(c)
+	}
+	all := l.All()
+	l.Remove(list[0])
+	l.Add(new(Client))
+	if !slices.Equal(all, list) {
+		t.Errorf("a list of the clients 0, 1 and 2 has become %v", all)
+	}
+}
+
 func seqs(list []*Client) (seqs []uint32) {
 	for _, s := range list {
 		seqs = append(seqs, s.Seq)
