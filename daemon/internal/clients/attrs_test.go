@@ -3,6 +3,8 @@ package clients
 import (
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,6 +30,33 @@ func TestKnownAttrs(t *testing.T) {
 	}
 	if new(knownAttrs).close() {
 		t.Error("agents have got something of a client without attributes")
+	}
+}
+
+// A transport that has got a notice of a client reports whether known was locked meanwhile.
+type lockedTransport struct {
+	transport.Transport
+	known  *knownAttrs
+	locked bool
+}
+
+func (*lockedTransport) WantsAttrs() bool { return true }
+
+func (l *lockedTransport) Notify(transport.Notice) {
+	if l.locked = !l.known.mu.TryLock(); !l.locked {
+		l.known.mu.Unlock()
+	}
+}
+
+// The notice of the client's end waits for one of its attributes that is being sent: otherwise
+// the agent would get the attributes last, and keep them for the next client with this number.
+func TestAttrsAreSentBeforeTheEnd(t *testing.T) {
+	var a knownAttrs
+	a.replace([]pdu.Attr{{Code: pdu.AttrContainer, Value: []byte("a")}})
+	l := &lockedTransport{known: &a}
+	a.sendTo(&agentset.Conn{Conn: &transport.Conn{Transport: l}}, 1, false)
+	if !l.locked {
+		t.Error("the client can end while its attributes are sent")
 	}
 }
 
