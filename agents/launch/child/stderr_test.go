@@ -73,6 +73,19 @@ func TestStderr(t *testing.T) {
 	}
 }
 
+// Lines that Tail has returned do not change with what the child writes after that.
+func TestTailDoesNotChange(t *testing.T) {
+	var s Stderr
+	for i := range tailLines {
+		s.remember(strconv.Itoa(i))
+	}
+	last := s.Tail()
+	s.remember("more")
+	if last[0] != "0" || last[tailLines-1] != "9" {
+		t.Errorf("last lines %q after another line, want 0 to 9", last)
+	}
+}
+
 // A child that writes without end is not blocked. The log says how many lines are
 // missing, and Tail has the last lines.
 func TestStderrFlood(t *testing.T) {
