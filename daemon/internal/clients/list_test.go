@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
@@ -67,6 +68,26 @@ func TestAllDoesNotChange(t *testing.T) {
 	l.Add(new(Client))
 	if !slices.Equal(all, list) {
 		t.Errorf("a list of the clients 0, 1 and 2 has become %v", all)
+	}
+}
+
+// Connections begin and end on several goroutines. Each method has one here, so the race
+// detector sees one that does not lock.
+func TestListConcurrently(t *testing.T) {
+	var l List
+	c := new(Client)
+	l.Add(c)
+	var wg sync.WaitGroup
+	for _, f := range []func(){
+		func() { l.Add(new(Client)) }, func() { l.Remove(c) }, func() { l.Client(0) }, func() { l.Len() },
+		func() { l.All() }, func() { l.named([]int32{0, 1}) }, func() { l.Notify(pdu.StateNamesChange) },
+		func() { c.Container.Set("a") }, func() { c.Container.Name() },
+	} {
+		wg.Go(f)
+	}
+	wg.Wait()
+	if n := l.Len(); n != 1 || len(l.All()) != n {
+		t.Errorf("%d clients, all are %v", n, seqs(l.All()))
 	}
 }
 
