@@ -162,6 +162,7 @@ func TestStress(t *testing.T) {
 					for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 					}
 					if n%16 == 0 {
+						p.InUse() // the race detector sees whether it locks
 						runtime.Gosched()
 					}
 					running.Add(-1)
