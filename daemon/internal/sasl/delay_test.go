@@ -2,6 +2,7 @@ package sasl_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,17 @@ func TestDelaysEvict(t *testing.T) {
 			t.Errorf("%d pairs after the others were forgotten, want 1", n)
 		}
 	})
+}
+
+// Failures of several clients are counted at the same time.
+func TestDelaysConcurrently(t *testing.T) {
+	d := sasl.NewDelays()
+	var wg sync.WaitGroup
+	for _, user := range []string{"a", "a", "b"} {
+		wg.Go(func() { d.Add("addr", user) })
+	}
+	wg.Wait()
+	if got := d.Add("addr", "b"); got <= 0 {
+		t.Errorf("another failure is delayed by %v", got)
+	}
 }
