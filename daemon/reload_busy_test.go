@@ -283,13 +283,18 @@ func TestOverdueReload(t *testing.T) {
 func TestReloadsAreCounted(t *testing.T) {
 	enter, leave := make(chan struct{}, 1), make(chan struct{})
 	var block atomic.Bool
-	r := newHarness(t, openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
-		if block.Load() && spec.Domain == 240 {
-			enter <- struct{}{}
-			<-leave
-		}
-		return nil
-	}), nil)
+	counts := make(chan uint32, 2) // pmcd.sighups when a reload begins
+	var r *harness
+	r = newHarness(t, func(c *Config) {
+		c.Reloading = func() { counts <- r.Reloads().Count }
+		openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
+			if block.Load() && spec.Domain == 240 {
+				enter <- struct{}{}
+				<-leave
+			}
+			return nil
+		})(c)
+	}, nil)
 	r.awaitStarts()
 	block.Store(true)
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
@@ -305,6 +310,9 @@ func TestReloadsAreCounted(t *testing.T) {
 	r.write("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
 	testutil.Eventually(t, "all are counted", func() bool { return r.Reloads().Count == 5 })
+	if first, second := <-counts, <-counts; first != 0 || second != 1 {
+		t.Errorf("pmcd.sighups is %d and %d when a reload begins, want 0 and 1", first, second)
+	}
 	if n := len(r.logs.With("pmcd RESTARTED")); n != 2 {
 		t.Errorf("%d reloads, want 2", n)
 	}
