@@ -524,7 +524,7 @@ check() {
 		pid=$(cat "$(var PCP_RUN_DIR)/pmcd.pid" 2>/dev/null) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = pmcd ] || pid=0
 	}
 	if [ "${pid:-0}" != 0 ]; then
-		say "agents that are processes now, with their users. Under this pmcd they have the same users, unless a warning says \"runs as pcp\":"
+		say "agents that are processes now, with their users. Under this pmcd they have the same users, unless a warning says otherwise:"
 		# pmdaroot starts agents, too.
 		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid$(pgrep -P "$pid" | sed 's/^/,/' | tr -d '\n')" | sed 's/^/    /'
 	fi

@@ -139,7 +139,7 @@ func TestTrialRefused(t *testing.T) {
 		{"PCP's pmcd is down", "systemctl stop pmcd.service", "systemctl start pmcd.service", "PCP's pmcd does not run"},
 		{"a mistake in pmcd.conf", "cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf", "cp /root/pmcd.conf /etc/pcp/pmcd/", "would not start"},
 		{"no systemd", "mkdir -p /root/none && mount --bind /root/none /run/systemd", "umount /run/systemd", "needs systemd"},
-		{"no mounts", "printf '#!/bin/sh\\nexit 1\\n' >/usr/local/bin/unshare && chmod 755 /usr/local/bin/unshare", "rm /usr/local/bin/unshare", "mounts, which are forbidden"},
+		{"no mounts", "printf '#!/bin/sh\\nexit 1\\n' >/usr/local/bin/unshare && chmod 755 /usr/local/bin/unshare", "rm /usr/local/bin/unshare", "unshare -m fails here"},
 		{"a full disk", "mkdir -p /run/pmcd-swap && mount -t tmpfs -o size=64k tmpfs /run/pmcd-swap && : >/run/pmcd-swap/x", "umount /run/pmcd-swap", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestReadOnlyUsr(t *testing.T) {
 	h := beside(t, here)
 	h.run("mount --bind /usr /usr && mount -o remount,bind,ro /usr")
 	h.check("swap-pmcd check", "is read-only")
-	h.check("swap-pmcd in", "is read-only", "without the unit starts PCP's")
+	h.check("swap-pmcd in", "is read-only", "without systemd, still runs PCP's")
 	h.run("systemctl restart pmcd.service")
 	h.unitRuns(true)
 	h.until(`[ "$(pmcdctl status | grep -c ' ready ')" = 9 ]`)
