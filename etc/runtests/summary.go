@@ -35,7 +35,6 @@ type test struct {
 type summary struct {
 	mu       sync.Mutex // guards the following, for steps that run side by side
 	out      io.Writer
-	output   map[string][]string // of tests and packages that run; the key is package and test
 	packages int
 	passed   []test
 	failures []string
@@ -43,7 +42,7 @@ type summary struct {
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, output: make(map[string][]string), notRun: make(map[string][]string)}
+	return &summary{out: out, notRun: make(map[string][]string)}
 }
 
 func (s *summary) title(name string) {
@@ -81,6 +80,9 @@ func (s *summary) failed() bool {
 
 // read reads the events of a step.
 func (s *summary) read(r io.Reader) {
+	// What tests and packages that run have printed; the key is package and test. Another step may
+	// run other tests of a package meanwhile.
+	output := make(map[string][]string)
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -89,7 +91,7 @@ func (s *summary) read(r io.Reader) {
 			if json.Unmarshal(line, &e) != nil { // not every error of the go command is JSON
 				e = event{Action: "build-output", Output: string(line)}
 			}
-			s.add(e)
+			s.add(e, output)
 		}
 		if err != nil {
 			return
@@ -97,24 +99,24 @@ func (s *summary) read(r io.Reader) {
 	}
 }
 
-func (s *summary) add(e event) {
+func (s *summary) add(e event, output map[string][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := e.Package + " " + e.Test
 	top := e.Test != "" && !strings.Contains(e.Test, "/")
 	switch e.Action {
 	case "output":
-		s.output[key] = append(s.output[key], e.Output)
+		output[key] = append(output[key], e.Output)
 	case "build-output":
 		io.WriteString(s.out, e.Output)
 	case "build-fail":
 		s.failures = append(s.failures, e.ImportPath+" does not build")
 	case "skip":
 		if e.Test != "" {
-			reason := reasonOf(s.output[key])
+			reason := reasonOf(output[key])
 			s.notRun[reason] = append(s.notRun[reason], key)
 		}
-		delete(s.output, key)
+		delete(output, key)
 	case "pass":
 		if top {
 			s.passed = append(s.passed, test{key, e.Elapsed})
@@ -122,30 +124,30 @@ func (s *summary) add(e event) {
 			s.packages++
 			fmt.Fprintf(s.out, "ok   %-60s %6.1fs\n", short(e.Package), e.Elapsed)
 		}
-		delete(s.output, key)
+		delete(output, key)
 	case "fail":
 		if e.Test != "" {
 			s.failures = append(s.failures, key)
 		} else {
-			s.unfinished(e.Package)
+			s.unfinished(e.Package, output)
 		}
-		fmt.Fprintf(s.out, "FAIL %s\n%s", key, strings.Join(s.output[key], ""))
+		fmt.Fprintf(s.out, "FAIL %s\n%s", key, strings.Join(output[key], ""))
 		// A package can fail without a test: in TestMain, or when it is killed.
 		if e.Test == "" && !slices.ContainsFunc(s.failures, func(f string) bool { return strings.HasPrefix(f, e.Package+" ") }) {
 			s.failures = append(s.failures, key)
 		}
-		delete(s.output, key)
+		delete(output, key)
 	}
 }
 
 // unfinished records the tests of a package that were running when it failed: one of them
 // hangs, or has ended the process. The caller holds mu.
-func (s *summary) unfinished(pkg string) {
-	for _, key := range slices.Sorted(maps.Keys(s.output)) {
+func (s *summary) unfinished(pkg string, output map[string][]string) {
+	for _, key := range slices.Sorted(maps.Keys(output)) {
 		if strings.HasPrefix(key, pkg+" Test") {
 			s.failures = append(s.failures, key+" has not ended")
-			fmt.Fprintf(s.out, "FAIL %s has not ended\n%s", key, strings.Join(s.output[key], ""))
-			delete(s.output, key)
+			fmt.Fprintf(s.out, "FAIL %s has not ended\n%s", key, strings.Join(output[key], ""))
+			delete(output, key)
 		}
 	}
 }
