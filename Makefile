@@ -255,7 +255,7 @@ fuzz:
 	GO="$(GO)" etc/fuzz.sh $(FUZZTIME)
 
 fuzz-daemon:
-	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' $(FUZZPKG)
+	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' ./cmd/pmcd/fuzztest
 
 bin/bench: FORCE
 	$(GO) build -o $@ ./bench
