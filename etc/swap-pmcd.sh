@@ -541,7 +541,7 @@ check() {
 	if command -v getenforce >/dev/null && [ "$(getenforce)" = Enforcing ]; then
 		semodule -l | grep -q '^pmcd-go' || problem "SELinux is enforcing, and the module pmcd-go is not loaded: build it from pmcd-go.te of package pmcd-swap"
 	fi
-	[ -z "$compare" ] || rehearse || problem "the comparison has found these differences"
+	[ -z "$compare" ] || rehearse || problem "the comparison has failed, or has found differences: see above"
 	[ -z "$problems" ] || exit 1
 	say "no problem was found: \"swap-pmcd in\" can be run"
 }

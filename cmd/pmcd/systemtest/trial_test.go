@@ -209,7 +209,7 @@ func testSwapCheck(t *testing.T, s system) {
 	}
 	// A built-in agent that fails, of which PCP's has values.
 	h.run(`sed 's|"dso", $1 "_init", "builtin"|"dso", $1 "_init", ($1 == "linux" ? "/etc/passwd" : "builtin")|' /usr/local/sbin/swap-pmcd >/usr/local/sbin/fails && chmod 755 /usr/local/sbin/fails && ! cmp -s /usr/local/sbin/swap-pmcd /usr/local/sbin/fails`)
-	if text, code := h.Try("fails check --compare 2s 2>&1"); code != 1 || !strings.Contains(text, "kernel.all.load ") || !strings.Contains(text, "problem: the comparison has found these differences") {
+	if text, code := h.Try("fails check --compare 2s 2>&1"); code != 1 || !strings.Contains(text, "kernel.all.load ") || !strings.Contains(text, "problem: the comparison has failed, or has found differences") {
 		t.Errorf("exit status %d\n%s", code, text)
 	}
 	h.run("cp /etc/pcp/pmcd/pmcd.conf /root/ && echo 'x y z' >>/etc/pcp/pmcd/pmcd.conf")
