@@ -33,7 +33,7 @@ var mayOpen = map[string]map[string]string{
 		"stopAbandonedAcct": "follows no link, and locks the file",
 	},
 	"agents/builtin/root":       {"readInRoot": "O_PATH has no effect on the file"},
-	"agents/internal/savefile":  {"Replace": "a directory, after a rename in it"},
+	"agents/internal/savefile":  {"replace": "a directory, after a rename in it"},
 	"agents/pmda/cache":         {"New": "follows no link, since others can write to the directory"},
 	"cmd/pmcd/internal/privsep": {"protectFromOOM": "a file of /proc"},
 }

@@ -13,7 +13,10 @@ import (
 // Replace replaces a file by a new one with the same owner and mode. Otherwise an
 // agent that runs as root once would make the file unusable for one that does not.
 // It makes the directory, and syncs the new file to disk before it has the name, and the name then.
-func Replace(path string, text []byte) (err error) {
+func Replace(path string, text []byte) error { return replace(path, text, (*os.File).Sync) }
+
+// replace is Replace with a function that syncs a file to disk.
+func replace(path string, text []byte, sync func(*os.File) error) (err error) {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -63,9 +66,6 @@ func Replace(path string, text []byte) (err error) {
 	}
 	return nil
 }
-
-// sync syncs a file to disk. Tests replace it.
-var sync = (*os.File).Sync
 
 // withPath replaces the name of the temporary file in err by path. The text of an
 // error that persists is then the same each time, so callers can log it once.

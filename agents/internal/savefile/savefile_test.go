@@ -13,19 +13,17 @@ func TestSyncs(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "62.0")
 	var synced []string
-	old := sync
-	defer func() { sync = old }()
-	sync = func(f *os.File) error {
+	sync := func(f *os.File) error {
 		text, _ := os.ReadFile(path)
 		name := f.Name()
 		if strings.HasPrefix(filepath.Base(name), ".62.0.") {
 			name = "new"
 		}
 		synced = append(synced, name+" "+string(text))
-		return old(f)
+		return f.Sync()
 	}
 	for _, text := range []string{"1", "2"} {
-		if err := Replace(path, []byte(text)); err != nil {
+		if err := replace(path, []byte(text), sync); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,15 +36,18 @@ func InPython(argv []string) (name, missing string, ok bool) {
 // Those that are built in need none.
 var inPlaceOf = []string{"pmdaopenmetrics"}
 
-// programDirs are where this program's installation has programs of agents, if they are not in the
-// directory pmdas beside it: where it has taken the place of PCP's pmcd, PCP's directory has a copy of it.
-var programDirs = []string{"/usr/libexec/pcp/pmdas", "/usr/local/libexec/pcp/pmdas"}
-
 // Substitute returns the command that is run for argv, the words of a pipe line of pmcd.conf. If
 // argv runs one of PCP's agents in Python, and the script or the interpreter does not exist, which
 // missing names, that is our program with the options of argv. Otherwise, and if our program does not
 // exist either, it is argv, and missing is "".
 func Substitute(argv []string) (command []string, missing string) {
+	// Where this program has taken the place of PCP's pmcd, PCP's directory has a copy of it, without
+	// programs of agents beside it.
+	return substitute(argv, "/usr/libexec/pcp/pmdas", "/usr/local/libexec/pcp/pmdas")
+}
+
+// substitute is Substitute for an installation with programs of agents in dirs.
+func substitute(argv []string, dirs ...string) (command []string, missing string) {
 	program, missing, ok := InPython(argv)
 	if !ok || missing == "" || !slices.Contains(inPlaceOf, program) {
 		return argv, ""
@@ -53,7 +56,7 @@ func Substitute(argv []string) (command []string, missing string) {
 	if err != nil {
 		return argv, ""
 	}
-	for _, dir := range append([]string{filepath.Join(filepath.Dir(self), "pmdas")}, programDirs...) {
+	for _, dir := range append([]string{filepath.Join(filepath.Dir(self), "pmdas")}, dirs...) {
 		path := filepath.Join(dir, program)
 		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
 			return append([]string{path}, argv[2:]...), missing

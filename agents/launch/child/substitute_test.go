@@ -19,21 +19,19 @@ func TestSubstitute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := programDirs
-	defer func() { programDirs = old }()
-	programDirs = []string{filepath.Join(dir, "nothing"), filepath.Join(dir, "installed")}
+	dirs := []string{filepath.Join(dir, "nothing"), filepath.Join(dir, "installed")}
 	ours := filepath.Join(filepath.Dir(self), "pmdas", "pmdaopenmetrics")
 	check := func(argv, want []string, missing string) {
 		t.Helper()
-		if got, m := Substitute(argv); !slices.Equal(got, want) || m != missing {
+		if got, m := substitute(argv, dirs...); !slices.Equal(got, want) || m != missing {
 			t.Errorf("%q: %q, missing %q; want %q, missing %q", argv, got, m, want, missing)
 		}
 	}
 	same := func(argv ...string) { t.Helper(); check(argv, argv, "") }
 	same(python, gone) // our program does not exist
 	// Where pmcd is a copy in PCP's directory, our program is not beside it.
-	installed := filepath.Join(programDirs[1], "pmdaopenmetrics")
-	if err := os.MkdirAll(programDirs[1], 0o755); err != nil {
+	installed := filepath.Join(dirs[1], "pmdaopenmetrics")
+	if err := os.MkdirAll(dirs[1], 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(installed, nil, 0o755); err != nil {
