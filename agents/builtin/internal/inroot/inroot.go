@@ -15,14 +15,16 @@ import (
 // the link itself. Links of /proc to files of processes are not followed.
 //
 // It uses openat2(2). Where that fails with ENOSYS, as under RestrictSUIDSGID= of systemd,
-// which cannot see what it would do, Open goes from directory to directory by itself.
+// which cannot see what it would do, Open goes from directory to directory by itself; the
+// same where it fails with EAGAIN: a path has "..", and something was renamed or mounted
+// meanwhile, anywhere on the host.
 func Open(dir int, path string, nofollow bool) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if nofollow {
 		how.Flags |= unix.O_NOFOLLOW
 	}
 	fd, err = unix.Openat2(dir, path, &how)
-	if errors.Is(err, syscall.ENOSYS) {
+	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EAGAIN) {
 		return walk(dir, path, nofollow)
 	}
 	return fd, err

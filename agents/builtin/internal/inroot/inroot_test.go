@@ -112,3 +112,41 @@ func TestDepth(t *testing.T) {
 		}
 	}
 }
+
+// A path with ".." is opened while others rename their files, for which the kernel
+// fails with EAGAIN.
+func TestRenamedMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"in", "elsewhere"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := syscall.Open(root, unix.O_PATH|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(dir)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		from, to := filepath.Join(root, "elsewhere"), filepath.Join(root, "other")
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_ = os.Rename(from, to)
+				from, to = to, from
+			}
+		}
+	}()
+	defer func() { close(end); <-ended }()
+	for range 20000 {
+		fd, err := Open(dir, strings.Repeat("in/../", 20)+"in", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.Close(fd)
+	}
+}
