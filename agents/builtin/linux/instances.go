@@ -29,7 +29,6 @@ type instanceSet struct {
 	listValid  bool
 	generation uint64 // number of the refresh
 	present    int    // number of instances that exist now
-	transient  bool   // instances come and go for as long as the agent runs
 	loadIDs    bool   // ids are read from a file
 	saveIDs    bool   // new instances are written to it
 	warnings   fileWarnings
@@ -68,27 +67,15 @@ func newUnsavedInstances[T any](h *host, serial int) *instances[T] {
 	return s
 }
 
-// newTransientInstances returns instances of which so many come and go that not all
-// can keep their ids, such as files that are open: see maxInactive.
-func newTransientInstances[T any](h *host, serial int) *instances[T] {
-	s := newUnsavedInstances[T](h, serial)
-	s.transient = true
-	return s
-}
-
-// maxInactive is the number of inactive instances that keep their ids, if they are
-// transient or of a container. It is limited for a container because root in the
-// container can create any number of names of file systems and interfaces.
+// maxInactive is the number of inactive instances that keep their ids. Interfaces and
+// mounts of containers come and go with new names for as long as the host runs, and root
+// in a container can create any number of them.
+//
+// C pmdalinux differs: it keeps all.
 const maxInactive = 10000
 
 // begin starts a refresh.
 func (s *instanceSet) begin() {
-	if s.h.container != nil || s.transient {
-		if s.cache.LimitInactive(maxInactive) > 0 {
-			clear(s.byName)
-			s.rebuild = true
-		}
-	}
 	if s.loadIDs {
 		loaded, err := s.cache.TryLoad()
 		if err != nil {
@@ -206,6 +193,7 @@ func (s *instanceSet) end() {
 			}
 		}
 	}
+	s.cache.LimitInactive(maxInactive)
 	if s.saveIDs {
 		if err := s.cache.TrySave(); err != nil {
 			s.warnings.warn(err)

@@ -201,6 +201,7 @@ func (q *interrupts) rebuild(b []byte) {
 		l.text = string(bytes.Join(bytes.Fields(rest), []byte{' '}))
 		q.rows = append(q.rows, r)
 	}
+	q.cells.LimitInactive(maxInactive)
 	if q.lines.saveIDs {
 		if err := q.cells.TrySave(); err != nil {
 			q.warnings.warn(err)

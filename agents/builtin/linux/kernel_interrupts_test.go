@@ -1,6 +1,9 @@
 package linux
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -89,4 +92,26 @@ func TestMemoryOfInterrupts(t *testing.T) {
 		t.Errorf("%d cells take %d bytes each", cells, each)
 	}
 	runtime.KeepAlive(q)
+}
+
+// The file of a host that had more CPUs, or other interrupts, is shortened.
+func TestInterruptsThatAreGone(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, fmt.Sprint("60.", indomIRQCPU))
+	var saved strings.Builder
+	saved.WriteString("2 0 2147483647\n")
+	for i := range maxInactive + 2 {
+		fmt.Fprintf(&saved, "%d 1700000000 LOC::cpu%d\n", i, i)
+	}
+	if err := os.WriteFile(file, []byte(saved.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	q := newInterrupts(newHost(60, Options{CacheDir: dir}), "proc/interrupts", indomIRQ, indomIRQCPU)
+	q.parse([]byte("    CPU7\nLOC: 5 Local\n"))
+	if e, err := q.cells.LookupName("LOC::cpu7"); err != nil || e.Inst != 7 {
+		t.Errorf("LOC::cpu7: %+v, %v", e, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || strings.Count(string(b), "\n") != 2 {
+		t.Errorf("%d lines in the file, %v, want 2", strings.Count(string(b), "\n"), err)
+	}
 }

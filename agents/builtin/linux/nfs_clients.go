@@ -64,7 +64,7 @@ const (
 )
 
 func newNFSClients(h *host) *nfsClients {
-	return &nfsClients{h: h, clients: newTransientInstances[nfsClient](h, indomNFSClient), opens: newTransientInstances[nfsOpen](h, indomNFSOpen)}
+	return &nfsClients{h: h, clients: newUnsavedInstances[nfsClient](h, indomNFSClient), opens: newUnsavedInstances[nfsOpen](h, indomNFSOpen)}
 }
 
 func (n *nfsClients) readClients(context.Context, *pmda.Request) error {

@@ -218,9 +218,12 @@ func (c *Cache) setStates(from, to State) (n int) {
 func (c *Cache) CullAll() int { return c.cullFunc(func(*entry) bool { return true }) }
 
 // LimitInactive removes all inactive instances and frees their ids, if there are more
-// than max, and returns the number of those that it removed. It is for an agent that
-// calls it before HideAll, and whose instances come and go.
+// than max, and returns the number of those that it removed. It is for an agent whose
+// instances come and go. It calls LimitInactive when those that exist are active.
 func (c *Cache) LimitInactive(max int) (n int) {
+	if len(c.byInst) <= max {
+		return 0 // without counting
+	}
 	if _, inactive := c.Size(); inactive > max {
 		n = c.cullFunc(func(e *entry) bool { return e.State == Inactive })
 		c.Reorg()

@@ -33,12 +33,8 @@ const maxInactive = 10_000
 
 // Begin reads the file, if that is not done, and hides all instances.
 func (s *Saved) Begin() {
-	loaded, err := s.TryLoad()
-	if err != nil {
+	if _, err := s.TryLoad(); err != nil {
 		s.warn(err)
-	}
-	if !loaded { // else instances that exist are inactive, too
-		s.LimitInactive(maxInactive)
 	}
 	s.HideAll()
 }
@@ -46,6 +42,7 @@ func (s *Saved) Begin() {
 // End saves the ids of new instances. It does not warn if the agent may not write the file, as
 // where a user tries pmcd.
 func (s *Saved) End() {
+	s.LimitInactive(maxInactive)
 	if err := s.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		s.warn(err)
 	}
