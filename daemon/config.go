@@ -13,9 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
-	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -55,15 +53,14 @@ type Config struct {
 	// (--max-reply). 0 is DefaultMaxReply.
 	MaxReply int
 
-	// Memory limits what clients can make pmcd keep: profiles and incomplete requests.
-	// MaxUnread limits what is written to clients that do not read it, in bytes. A limit that
-	// is 0 has the default of pmcd(1), LIMITS.
-	Memory    MemoryLimits
-	MaxUnread int64
+	// ClientMemory is how many bytes clients can make pmcd keep: for profiles, incomplete
+	// requests, and replies that they do not read (--max-client-memory). 0 is
+	// DefaultClientMemory.
+	ClientMemory int64
 
 	// MemoryLimit is how much memory pmcd and its agents may use together, in bytes: the
-	// limit of their control group. 0 is no limit. The defaults of MaxReply, Memory and
-	// MaxUnread follow it: see PartOf.
+	// limit of their control group. 0 is no limit. The defaults of MaxReply and ClientMemory
+	// follow it: see PartOf.
 	MemoryLimit int64
 
 	// Relays are the addresses of relays, such as pmproxy(1) (--relay). The connections from
@@ -137,6 +134,7 @@ const (
 	DefaultMaxContexts      = 64
 	DefaultMaxMetrics       = 32 << 10
 	DefaultMaxReply         = transport.DefaultMaxReply
+	DefaultClientMemory     = 96 << 20
 	DefaultRequestTimeout   = 5 * time.Second // of -t; in a Config, 0 is no limit
 	DefaultHandshakeTimeout = 3 * time.Second
 )
@@ -167,9 +165,7 @@ func (c *Config) setDefaults() {
 	c.MaxMetrics = cmp.Or(c.MaxMetrics, DefaultMaxMetrics)
 	part := func(n int64) int64 { return PartOf(n, c.MemoryLimit) }
 	c.MaxReply = cmp.Or(c.MaxReply, int(part(DefaultMaxReply)))
-	c.Memory.Profiles = cmp.Or(c.Memory.Profiles, part(session.DefaultMemory().Profiles))
-	c.Memory.Requests = cmp.Or(c.Memory.Requests, part(session.DefaultMemory().Requests))
-	c.MaxUnread = cmp.Or(c.MaxUnread, part(conn.DefaultUnread))
+	c.ClientMemory = cmp.Or(c.ClientMemory, part(DefaultClientMemory))
 	if n := part(sendBuffer); n < sendBuffer {
 		c.sendBuffer = int(n)
 	}
@@ -220,9 +216,6 @@ func (c *Config) check() error {
 	}
 	return nil
 }
-
-// MemoryLimits are in bytes.
-type MemoryLimits = session.MemoryLimits
 
 // A Namespace says where the PMNS is.
 type Namespace = reload.Namespace

@@ -24,6 +24,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
@@ -47,6 +48,7 @@ type Daemon struct {
 	sasl     atomic.Pointer[sasl.Host]     // nil if clients cannot log in
 	agentSet *agentset.Set
 	labels   *labels.Host
+	memory   *quota.Limit // of what clients make pmcd keep
 	sessions *session.Server
 	reloader *reload.Reloader
 	handler  conn.Handler                  // sessions, except in tests
@@ -95,6 +97,7 @@ func New(ctx context.Context, cfg Config) (*Daemon, error) {
 
 	d.agentSet = d.newAgentSet()
 	d.labels = d.newLabels()
+	d.memory = &quota.Limit{Name: "client memory", Unit: "bytes", All: cfg.ClientMemory}
 	d.sessions = d.newSessions()
 	d.handler = d.sessions
 	d.reloader = d.newReloader()
@@ -157,7 +160,7 @@ func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 		Busy:       d.sessions.Busy,
 		Warn:       d.limiter.Warn,
 		Changed:    d.HealthChanged,
-		Unread:     d.cfg.MaxUnread,
+		Memory:     d.memory,
 		SendBuffer: d.cfg.sendBuffer,
 	})
 	if err != nil {

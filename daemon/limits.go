@@ -10,7 +10,7 @@ func (d *Daemon) Limits() []LimitStatus {
 	list := d.sessions.Limits()
 	if a := d.acceptor.Load(); a != nil {
 		s := a.Stats()
-		list = append([]LimitStatus{{Name: "clients", Used: int64(s.Open), Limit: s.Most}, s.Unread}, list...)
+		list = append([]LimitStatus{{Name: "clients", Used: int64(s.Open), Limit: s.Most}}, list...)
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -32,9 +31,8 @@ type Config struct {
 	// parked. It may take twice as long. 0 is DefaultCalmTime.
 	CalmTime time.Duration
 
-	// Unread limits what may be written to clients that do not read it, in bytes. 0 is
-	// DefaultUnread.
-	Unread int64
+	// Memory limits what is written to clients that do not read it, in bytes.
+	Memory *quota.Limit
 
 	// SendBuffer is how much the system keeps in the buffer of a socket (SO_SNDBUF), which
 	// does not count for that limit. 0 is what the system has.
@@ -50,7 +48,7 @@ type Acceptor struct {
 	changed  func()
 	busy     func() bool
 	loop     *epollLoop
-	unread   quota.Limit
+	memory   *quota.Limit
 
 	sendBuffer int // Config.SendBuffer
 
@@ -70,8 +68,7 @@ type Stats struct {
 	Lingering int  // of these: reading their last bytes
 	Exclusive bool // one is in blocking-read mode
 
-	Most   int64        // connections that may be open; 0 is any number
-	Unread quota.Status // what is written to clients that do not read it yet
+	Most int64 // connections that may be open; 0 is any number
 }
 
 // NewAcceptor returns an Acceptor, which Run makes work. It takes over the
@@ -87,8 +84,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.Limit.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
-	a.unread.Name, a.unread.Unit, a.unread.All = "unread replies", "bytes", cmp.Or(cfg.Unread, DefaultUnread)
-	a.sendBuffer = cfg.SendBuffer
+	a.memory, a.sendBuffer = cfg.Memory, cfg.SendBuffer
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}
@@ -146,7 +142,7 @@ func waitFor(g *sync.WaitGroup, limit time.Duration) bool {
 
 // Stats returns the numbers of connections at the moment.
 func (a *Acceptor) Stats() Stats {
-	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load()), Unread: a.unread.Status()}
+	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load())}
 	a.loop.stats(&s)
 	return s
 }

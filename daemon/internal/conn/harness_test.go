@@ -59,7 +59,7 @@ type harness struct {
 	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
 	tls     TLS
 
-	unreadLimit int64 // Config.Unread
+	memory quota.Limit // Config.Memory
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
 	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
@@ -88,6 +88,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 	h := &harness{t: t, kind: k, network: k.network, addr: path, readSize: readSize, newClient: make(chan *echo, 2000)}
 	h.tls.Timeout = func() time.Duration { return 30 * time.Second }
 	h.serverTLS = func(int) *tls.Config { return serverTLS() }
+	h.memory.All = 64 << 20
 	for _, f := range change {
 		f(h)
 	}
@@ -100,7 +101,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime, Unread: h.unreadLimit,
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime, Memory: &h.memory,
 		Busy: func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() {
 			h.changes.Add(1)

@@ -194,7 +194,7 @@ func (c *linuxConn) Write(b []byte) (int, error) {
 		if !announced {
 			c.reply.size = len(b)
 		}
-		err = c.reply.write(slowLinux{c}, rest, &c.loop.a.unread, c.session.Client())
+		err = c.reply.write(slowLinux{c}, rest, c.loop.a.memory, c.session.Client())
 		if !announced {
 			c.reply.end()
 		}

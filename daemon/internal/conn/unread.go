@@ -9,9 +9,6 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
-// DefaultUnread is the default of [Config.Unread].
-const DefaultUnread = 64 << 20
-
 const (
 	// StallTime is how long a client may take nothing of what is written to it, if that
 	// is more than the socket's buffer holds. A client that reads slowly is served as
@@ -58,7 +55,7 @@ func (r *slowReply) write(s slowStream, b []byte, limit *quota.Limit, client *qu
 	if r.unread == nil {
 		now := time.Now()
 		r.look, r.progress, r.before = now, now, s.unsent()
-		r.unread = limit.Open(client)
+		r.unread = limit.Open(client, "unread replies")
 		if err := r.unread.Hold(int64(r.size)); err != nil {
 			return err
 		}

@@ -19,10 +19,9 @@ import (
 // A Limit is how much all clients may hold of one kind. The exported fields must not change while
 // it is used.
 type Limit struct {
-	Name string // what is held, as in the section LIMITS of pmcd(1)
+	Name string // what clients hold, as in the section LIMITS of pmcd(1)
 	Unit string // "bytes", or "" for a number
 	All  int64  // for all clients
-	Each int64  // for one client; 0 is no limit of its own
 
 	mu       sync.Mutex // guards the following, and the fields of holders; locked before those of a client's connection
 	all      holder
@@ -54,13 +53,15 @@ type Client struct {
 type Account struct {
 	limit  *Limit
 	client *Client
+	kind   string
 	holder holder
 	closed bool
 }
 
-// Open returns an Account of c, which holds nothing.
-func (l *Limit) Open(c *Client) *Account {
-	a := &Account{limit: l, client: c}
+// Open returns an Account of c, which holds nothing. kind says what it will hold, such as
+// "unread replies"; it is "" if the Limit is for one kind.
+func (l *Limit) Open(c *Client, kind string) *Account {
+	a := &Account{limit: l, client: c, kind: kind}
 	a.holder.account = a
 	return a
 }
@@ -68,20 +69,21 @@ func (l *Limit) Open(c *Client) *Account {
 // An Error says why a client may not hold more, or has to give way.
 type Error struct {
 	Limit  *Limit
-	Client int64 // what the client would hold
-	Group  int64 // what its group would hold; 0 if the client's own limit is exceeded
+	Kind   string // of the Account
+	Client int64  // what the Account would hold
+	Group  int64  // what the group of its client would hold
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	unit := e.Limit.Unit
-	if unit != "" {
-		unit = " " + unit
+	text := fmt.Sprintf("%s: it has %d", e.Limit.Name, e.Client)
+	if e.Limit.Unit != "" {
+		text += " " + e.Limit.Unit
 	}
-	if e.Group == 0 {
-		return fmt.Sprintf("%s: it has %d%s, and one client may have %d", e.Limit.Name, e.Client, unit, e.Limit.Each)
+	if e.Kind != "" {
+		text += " of " + e.Kind
 	}
-	return fmt.Sprintf("%s: it has %d%s, its user or host %d, and all clients may have %d", e.Limit.Name, e.Client, unit, e.Group, e.Limit.All)
+	return fmt.Sprintf("%s, its user or host has %d, and all clients may have %d", text, e.Group, e.Limit.All)
 }
 
 // Hold adds n to what a holds. If that exceeds the limit, others give way. If a itself would have
@@ -94,13 +96,10 @@ func (a *Account) Hold(n int64) error {
 	if a.closed {
 		return nil
 	}
-	if l.Each > 0 && n > 0 && a.holder.held+n > l.Each {
-		return &Error{Limit: l, Client: a.holder.held + n}
-	}
 	l.add(a, n)
 	for l.all.held > l.All {
 		b := l.most(a)
-		err := &Error{Limit: l, Client: b.holder.held, Group: b.holder.parent.parent.held}
+		err := &Error{Limit: l, Kind: b.kind, Client: b.holder.held, Group: b.holder.parent.parent.held}
 		if b == a {
 			l.add(a, -n)
 			return err

@@ -1,26 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
-
-// DefaultMemory returns the default of [Config.Memory].
-func DefaultMemory() MemoryLimits {
-	return MemoryLimits{Profiles: 24 << 20, ClientProfiles: 1 << 20, Requests: 8 << 20}
-}
-
-// MemoryLimits are limits, in bytes, of the memory that pmcd keeps for clients between two
-// requests, or until a request is complete. Replies that are not read have a limit of their own
-// (conn.Config.Unread).
-type MemoryLimits struct {
-	Profiles       int64 // for the profiles of all clients
-	ClientProfiles int64 // for the profiles of one client
-	Requests       int64 // for the incomplete requests of all clients
-}
 
 // DefaultMaxInProgress is how many sessions may have a request in progress: more than a pmproxy
 // has connections. The next ones wait before they read their requests, so thousands of clients
@@ -34,35 +19,21 @@ const DefaultMaxInProgress = 1024
 // count.
 const maxUnanswered = 4096
 
-// limits are what the clients of a Server may hold together.
-type limits struct {
-	profiles, requests, unanswered quota.Limit
-}
-
-// holdings are what one client holds of these. The goroutine of the session uses them.
+// holdings are what one client holds of what is limited. The goroutine of the session uses them.
 type holdings struct {
-	client                         quota.Client
-	profiles, requests, unanswered *quota.Account
+	client             quota.Client
+	memory, unanswered *quota.Account
 
 	request int64 // bytes of the current request
 	waits   bool  // for the first answer
 }
 
-// set sets the limits, of which those of memory that are 0 are those of DefaultMemory.
-func (l *limits) set(m MemoryLimits) {
-	def := DefaultMemory()
-	l.profiles.Name, l.profiles.Unit = "profiles", "bytes"
-	l.profiles.All, l.profiles.Each = cmp.Or(m.Profiles, def.Profiles), cmp.Or(m.ClientProfiles, def.ClientProfiles)
-	l.requests.Name, l.requests.Unit, l.requests.All = "incomplete requests", "bytes", cmp.Or(m.Requests, def.Requests)
-	l.unanswered.Name, l.unanswered.All = "unanswered clients", maxUnanswered
-}
-
 // Limits returns the use of the limits.
 func (s *Server) Limits() []quota.Status {
-	l := &s.limits
 	list := []quota.Status{
+		s.cfg.Memory.Status(),
 		{Name: "requests in progress", Used: s.inProgress.Used(), Limit: s.inProgress.Limit()},
-		l.unanswered.Status(), l.profiles.Status(), l.requests.Status(),
+		s.unanswered.Status(),
 		{Name: "large replies", Unit: "bytes", Used: s.large.Used(), Limit: s.large.Limit()},
 	}
 	if s.Secure() {
@@ -76,9 +47,9 @@ func (s *Server) Limits() []quota.Status {
 	return list
 }
 
-// open opens the Accounts of c. The clients of a host are one member, as it is not known which
-// processes they are.
-func (l *limits) open(h *holdings, c *clients.Client) {
+// openHoldings opens the Accounts of c. The clients of a host are one member, as it is not known
+// which processes they are.
+func (s *Server) openHoldings(h *holdings, c *clients.Client) {
 	h.client.Key, h.client.Address = c.Key, c.Addr
 	if !c.Conn.Peer().Unix {
 		h.client.Key.Member = 0
@@ -87,7 +58,8 @@ func (l *limits) open(h *holdings, c *clients.Client) {
 		c.Conn.Interrupt(err)
 		c.Conn.Abort()
 	}
-	h.profiles, h.requests, h.unanswered = l.profiles.Open(&h.client), l.requests.Open(&h.client), l.unanswered.Open(&h.client)
+	h.memory = s.cfg.Memory.Open(&h.client, "profiles and incomplete requests")
+	h.unanswered = s.unanswered.Open(&h.client, "")
 }
 
 // Client implements conn.Session.
@@ -98,8 +70,7 @@ func (s *session) closeHoldings() {
 	if e := new(quota.Error); errors.As(s.err, &e) {
 		e.Limit.Disconnected(&s.holds.client)
 	}
-	s.holds.profiles.Close()
-	s.holds.requests.Close()
+	s.holds.memory.Close()
 	s.contexts.each(s.srv.decoded.forget)
 }
 
@@ -127,12 +98,12 @@ func (s *session) noAnswer() {
 func (s *session) holdProfile(old, new *profile) error {
 	more := new.size() - old.size()
 	if more <= 0 {
-		s.holds.profiles.Drop(-more)
+		s.holds.memory.Drop(-more)
 		return nil
 	}
-	err := s.holds.profiles.Hold(more)
+	err := s.holds.memory.Hold(more)
 	if err != nil {
-		s.holds.profiles.Drop(old.size())
+		s.holds.memory.Drop(old.size())
 	}
 	return err
 }
@@ -145,7 +116,7 @@ func (s *session) holdRequest(n int64) error {
 	if n <= freeRequest || n <= s.holds.request {
 		return nil
 	}
-	if err := s.holds.requests.Hold(n - s.holds.request); err != nil {
+	if err := s.holds.memory.Hold(n - s.holds.request); err != nil {
 		return err
 	}
 	s.holds.request = n
@@ -155,7 +126,7 @@ func (s *session) holdRequest(n int64) error {
 // dropRequest undoes holdRequest.
 func (s *session) dropRequest() {
 	if s.holds.request > 0 {
-		s.holds.requests.Drop(s.holds.request)
+		s.holds.memory.Drop(s.holds.request)
 		s.holds.request = 0
 	}
 }

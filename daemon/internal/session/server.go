@@ -29,6 +29,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/names"
+	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
@@ -67,7 +68,7 @@ type Config struct {
 	MaxMetrics  int // PMIDs of one fetch (-M)
 	MaxReply    int // longest reply to a client, in bytes
 
-	Memory MemoryLimits // fields that are 0 are those of DefaultMemory
+	Memory *quota.Limit // for profiles and incomplete requests
 
 	// LargeReplies is how many bytes replies of 1 MiB and more may have together while they are
 	// made; 0 is DefaultLargeReplies.
@@ -103,7 +104,7 @@ type Server struct {
 	admission  admission
 	calls      calls.Config
 	turnPool   transport.TurnPool
-	limits     limits
+	unanswered quota.Limit // clients that wait for the answer to their first request
 	decoded    decodedProfiles
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
@@ -119,7 +120,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), slots: slots.New(), hashSeed: rand.Uint32()}
 	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
-	s.limits.set(cfg.Memory)
+	s.unanswered.Name, s.unanswered.All = "unanswered clients", maxUnanswered
 	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
 	s.large = fairqueue.NewLimiter(cmp.Or(cfg.LargeReplies, DefaultLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout

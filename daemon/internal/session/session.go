@@ -45,7 +45,7 @@ type session struct {
 // newSession returns the session of a new connection, which has no number yet.
 func newSession(srv *Server, c conn.Conn) *session {
 	s := &session{srv: srv, client: clients.New(c, srv.newKey(c.Peer())), stream: c}
-	srv.limits.open(&s.holds, s.client)
+	srv.openHoldings(&s.holds, s.client)
 	s.cpu = srv.slots.Slot(&s.client.Key)
 	s.client.NeedsCert.Store(srv.admission.needsCert(s.client.Peer))
 	return s

@@ -100,6 +100,7 @@ func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *f
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	srv := New(Config{
+		Memory:         &quota.Limit{All: 1 << 20},
 		Routes:         func() *routes.Table { return table },
 		RequestTimeout: func() time.Duration { return 0 },
 		MaxPDU:         64 << 10, MaxContexts: 1, MaxMetrics: 100, MaxReply: 64 << 10,
@@ -285,10 +286,10 @@ func TestUnanswered(t *testing.T) {
 	srv := first.srv
 	group := first.client.Key.Group
 	gone := 0
-	limit := &srv.limits.unanswered
+	limit := &srv.unanswered
 	used := func() int64 { return limit.Status().Used }
 	wait := func(key fairqueue.Key) *quota.Account {
-		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }})
+		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }}, "")
 		if err := a.Hold(1); err != nil {
 			t.Fatal(err)
 		}

@@ -35,8 +35,7 @@ type Options struct {
 	MaxPDU           int
 	MaxContexts      int
 	MaxMetrics       int
-	Memory           daemon.MemoryLimits
-	MaxUnread        int64
+	ClientMemory     int64
 	Relays           []netip.Prefix // see daemon.Config
 	NoClearPasswords bool
 	MaxReply         int // see daemon.Config
@@ -167,16 +166,6 @@ func (opt *Options) table() []getopt.Option {
 		o.Whole = true
 		return o
 	}
-	bytes := func(long string, p *int64) getopt.Option {
-		return own(with(0, long, func(v string) error {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n <= 0 {
-				return badValue("--%s requires a number of bytes (%s)", long, v)
-			}
-			*p = n
-			return nil
-		}))
-	}
 	names := func(v string) error {
 		opt.Namespace.Path, opt.Named = v, true
 		return nil
@@ -230,10 +219,12 @@ func (opt *Options) table() []getopt.Option {
 		})),
 		limit('L', "maxbytes", &opt.MaxPDU),
 		limit('M', "maxmetric", &opt.MaxMetrics),
-		bytes("max-profiles", &opt.Memory.Profiles),
-		bytes("max-client-profiles", &opt.Memory.ClientProfiles),
-		bytes("max-requests", &opt.Memory.Requests),
-		bytes("max-unread", &opt.MaxUnread),
+		own(with(0, "max-client-memory", func(v string) (err error) {
+			if opt.ClientMemory, err = strconv.ParseInt(v, 10, 64); err != nil || opt.ClientMemory <= 0 {
+				return badValue("--max-client-memory requires a number of bytes (%s)", v)
+			}
+			return nil
+		})),
 		with('n', "namespace", names),
 		with('N', "uniqnames", func(v string) error {
 			opt.Namespace.Unique = true

@@ -54,14 +54,9 @@ Limits:
   -C, --maxctx=N        contexts of one client [64]
   -L, --maxbytes=N      bytes in a request [65536]
   -M, --maxmetric=N     metrics in a fetch [32768]
-      --max-client-profiles=BYTES
-                        memory for profiles of one client [1048576]
-      --max-profiles=BYTES
-                        memory for profiles of all clients [25165824]
-      --max-requests=BYTES
-                        memory for incomplete requests of all clients [8388608]
-      --max-unread=BYTES
-                        memory for unread replies of all clients [67108864]
+      --max-client-memory=BYTES
+                        memory for profiles, incomplete requests and unread
+                        replies of all clients [100663296]
       --max-reply=BYTES bytes in a reply, of an agent or to a client [67108864]
   -q SECONDS            time for an agent to start [3]
   -t SECONDS            time for an agent to answer; 0 is no limit [5]
