@@ -242,7 +242,8 @@ func TestOdd(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, v3+v42+rdma+local) // whose memory is used again
 			r.Values("nfsclient.age")
-			r.host.instances.CullAll()
+			r.host.instances.HideAll()
+			r.host.instances.LimitInactive(0)
 			r.write(tt.text)
 			if got := r.Values("nfsclient." + tt.metric); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)

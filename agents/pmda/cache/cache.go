@@ -1,6 +1,7 @@
 // Package cache assigns ids to the instances of an instance domain. It stores them
 // in a file, so that an instance has the same id after a restart of the agent. It is
-// to Go what pmdaCache(3) is to C, with the same file format and the same ids.
+// to Go what pmdaCache(3) is to C, with the same file format and the same ids; it has what
+// agents use most.
 //
 // An agent makes a Cache once
 //
@@ -30,12 +31,10 @@
 //
 // # Ids
 //
-// Ids are 0 to 2147483647, or to the limit of [Cache.Resize]. A new instance gets
-// the highest id so far plus 1. After the last id has been used, or after
-// [Cache.Reuse] or [Cache.AddKey], it gets the lowest free id. The id of a culled
-// instance becomes free, and its memory is released, when the 65th, 129th, 257th
-// ... instance is added or [Cache.Reorg] is called. All this is as in C, so the
-// same calls result in the same ids.
+// Ids are 0 to 2147483647, or to the limit in the file. A new instance gets the highest
+// id so far plus 1. After the last id has been used, or if the file says so
+// (PMDA_CACHE_REUSE), it gets the lowest free id. All this is as in C, so the same calls
+// result in the same ids. Keys in the file (pmdaCacheStoreKey) are kept.
 //
 // If the file exists but cannot be read, for example because the process has too
 // many open files, it is not overwritten. [Cache.Load] explains which ids the
@@ -43,7 +42,6 @@
 package cache
 
 import (
-	"iter"
 	"math"
 	"os"
 	"slices"
@@ -58,29 +56,28 @@ import (
 type State uint8
 
 const (
-	culled   State = iota
-	Active         // part of the instance domain (PMDA_CACHE_ACTIVE)
-	Inactive       // not part of it, but its id is kept (PMDA_CACHE_INACTIVE)
+	Active   State = 1 + iota // part of the instance domain (PMDA_CACHE_ACTIVE)
+	Inactive                  // not part of it, but its id is kept (PMDA_CACHE_INACTIVE)
 )
 
-func (s State) String() string { return [...]string{"culled", "active", "inactive"}[s] }
+func (s State) String() string { return [...]string{"", "active", "inactive"}[s] }
 
 // An Entry describes an instance in a Cache.
 type Entry struct {
 	Inst  int32  // id
 	Name  string // full name
-	Key   string // the key of AddKey; "" if there is none
 	State State
-	Data  any // the data of Add or AddKey; nil after Load
+	Data  any // the data of Add; nil after Load
 }
 
 // entry is an Entry in the list of a Cache.
 type entry struct {
 	Entry
-	// stamp is the time of the first save after the last Add or AddKey, in seconds
-	// since 1970. It is 0 before that save.
+	// stamp is the time of the first save after the last Add, in seconds since 1970. It is
+	// 0 before that save.
 	stamp     int64
-	temporary bool // the id is temporary; see Load
+	key       string // of the file; "" if there is none
+	temporary bool   // the id is temporary; see Load
 }
 
 // Options are the options of a Cache. The zero value is right for most agents.
@@ -90,11 +87,6 @@ type Options struct {
 	// PCP_VAR_DIR is neither in the environment nor in pcp.conf(5), because there
 	// is no pcp.conf, it is /var/lib/pcp.
 	Dir string
-
-	// Strings is for a Cache that is a table of strings and not an instance domain:
-	// blanks in names have no meaning, and a name may be empty
-	// (PMDA_CACHE_STRINGS).
-	Strings bool
 
 	// Warn, if not nil, is called for each instance that Load or Save omits.
 	Warn func(error)
@@ -108,16 +100,13 @@ type Cache struct {
 
 	byInst map[int32]*entry
 	byName map[string]*entry // by short name
-	list   []*entry          // entries in the maps, and culled ones whose id is not free yet
+	list   []*entry          // entries in the maps
 	sorted bool              // list is sorted by id
 
 	reuse    bool  // a new instance gets the lowest free id, else last+1
 	last     int32 // highest id so far, or -1
 	max      int32 // highest id that may be assigned
 	denseLen int   // list[i].Inst <= i for all i < denseLen; see nextInst
-
-	inserted int // number of inserted entries
-	reorgAt  int // insert calls Reorg when inserted exceeds this
 
 	loadErr        error // of the last Load, if the file may have ids that are unknown
 	damaged        bool  // the file has lines that could not be parsed
@@ -129,8 +118,7 @@ type Cache struct {
 	open           func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, except in tests
 	link           func(from, to string) error                                     // os.Link, except in tests
 
-	dirtyInst  bool // instances differ from the file
-	dirtyStamp bool // stamps or max differ from the file
+	dirty bool // instances differ from the file
 }
 
 // New returns an empty Cache. It panics if indom is pdu.NoInDom.
@@ -139,16 +127,15 @@ func New(indom pdu.InDom, opt Options) *Cache {
 		panic("cache: no instance domain")
 	}
 	return &Cache{
-		indom:   indom,
-		opt:     opt,
-		byInst:  make(map[int32]*entry),
-		byName:  make(map[string]*entry),
-		sorted:  true,
-		last:    -1,
-		max:     math.MaxInt32,
-		open:    os.OpenFile,
-		link:    os.Link,
-		reorgAt: 64,
+		indom:  indom,
+		opt:    opt,
+		byInst: make(map[int32]*entry),
+		byName: make(map[string]*entry),
+		sorted: true,
+		last:   -1,
+		max:    math.MaxInt32,
+		open:   os.OpenFile,
+		link:   os.Link,
 	}
 }
 
@@ -156,17 +143,15 @@ func New(indom pdu.InDom, opt Options) *Cache {
 func (c *Cache) InDom() pdu.InDom { return c.indom }
 
 // shortName returns the part of a name before the first blank.
-func (c *Cache) shortName(name string) string {
-	if i := strings.IndexByte(name, ' '); i >= 0 && !c.opt.Strings {
-		return name[:i]
-	}
-	return name
+func shortName(name string) string {
+	short, _, _ := strings.Cut(name, " ")
+	return short
 }
 
 // find returns the entry that has the short name of name, or nil. If matches is
 // false, the rest of the names differs, and name can neither be found nor added.
 func (c *Cache) find(name string) (e *entry, matches bool) {
-	short := c.shortName(name)
+	short := shortName(name)
 	e = c.byName[short]
 	return e, e != nil && (len(short) == len(name) || e.Name == name)
 }
@@ -199,29 +184,8 @@ func (c *Cache) LookupName(name string) (Entry, error) {
 	}
 }
 
-// LookupKey returns the instance with the given key, active or not. If there is
-// none, the error is PM_ERR_INST. The key is the name if AddKey was called without
-// a key. LookupKey is a linear search.
-func (c *Cache) LookupKey(key []byte) (Entry, error) {
-	c.sort()
-	for _, e := range c.list {
-		if e.State != culled && e.Key != "" && e.Key == string(key) {
-			return e.Entry, nil
-		}
-	}
-	return Entry{}, pdu.ErrnoInst
-}
-
-// Active returns an iterator over the ids of active instances in ascending order.
-// The loop may hide and cull instances, but not add or load any.
-func (c *Cache) Active() iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		c.Each(func(inst int32, _ string, _ any) bool { return yield(inst) })
-	}
-}
-
 // Each calls yield for each active instance in ascending order of ids, until yield
-// returns false. yield may hide and cull instances, but not add or load any.
+// returns false. yield may hide instances, but not add or load any.
 func (c *Cache) Each(yield func(inst int32, name string, data any) bool) {
 	c.sort()
 	for _, e := range c.list {
@@ -249,7 +213,7 @@ func (c *Cache) Size() (active, inactive int) {
 			active++
 		}
 	}
-	return active, len(c.byInst) - active
+	return active, len(c.list) - active
 }
 
 // sort sorts the list by id, if it is not sorted. Most entries are added in order.

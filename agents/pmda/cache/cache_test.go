@@ -22,24 +22,25 @@ func newCache(t testing.TB, opt Options) *Cache {
 	return New(indom, opt)
 }
 
+// active returns the ids of the active instances.
+func active(c *Cache) (ids []int32) {
+	c.Each(func(inst int32, _ string, _ any) bool { ids = append(ids, inst); return true })
+	return ids
+}
+
 // checkConsistent checks that the list and the maps of c have the same entries.
 func checkConsistent(t testing.TB, c *Cache) {
 	t.Helper()
-	live := 0
 	for _, e := range c.list {
 		if e.Inst < 0 || e.Inst > c.last && !e.temporary {
 			t.Errorf("id %d, but the highest id so far is %d", e.Inst, c.last)
 		}
-		if e.State == culled {
-			continue
-		}
-		live++
-		if c.byInst[e.Inst] != e || c.byName[c.shortName(e.Name)] != e {
+		if c.byInst[e.Inst] != e || c.byName[shortName(e.Name)] != e {
 			t.Errorf("%d %q is not in both maps", e.Inst, e.Name)
 		}
 	}
-	if len(c.byInst) != live || len(c.byName) != live {
-		t.Errorf("%d entries, %d by id, %d by name", live, len(c.byInst), len(c.byName))
+	if len(c.byInst) != len(c.list) || len(c.byName) != len(c.list) {
+		t.Errorf("%d entries, %d by id, %d by name", len(c.list), len(c.byInst), len(c.byName))
 	}
 	if c.sorted && !slices.IsSortedFunc(c.list, func(a, b *entry) int { return int(a.Inst) - int(b.Inst) }) {
 		t.Error("the list is not sorted")
@@ -71,31 +72,6 @@ func wantErr(t testing.TB, what string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) || want == nil && got != nil {
 		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
-// Ids of keys are those of PCP 6.0.3, where these were measured.
-func TestHash(t *testing.T) {
-	for key, want := range map[string]int32{
-		"eth0":                2142326192,
-		"a":                   703514648,
-		"the quick brown fox": 971317102,
-		"\x80\xff\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\xfe": 1644489948,
-	} {
-		c := newCache(t, Options{})
-		if got, err := c.AddKey("x", []byte(key), nil); err != nil || got != want {
-			t.Errorf("key %q: %d, %v, want %d", key, got, err, want)
-		}
-		c = newCache(t, Options{})
-		if got, err := c.AddKey(key, nil, nil); err != nil || got != want {
-			t.Errorf("name %q: %d, %v, want %d", key, got, err, want)
-		}
-	}
-	// This is as in 7.2.1. 6.0.3 ignores the limit.
-	c := newCache(t, Options{})
-	c.Resize(999)
-	if got, err := c.AddKey("eth0", nil, nil); err != nil || got != 192 {
-		t.Errorf("limit 999: %d, %v, want 192", got, err)
 	}
 }
 
@@ -131,25 +107,13 @@ func TestNames(t *testing.T) {
 		if errors.Is(c.store, pdu.ErrnoEINVAL) {
 			_, err := k.Add(c.asked, nil)
 			wantErr(t, what+": add", err, c.store)
-			_, err = k.AddKey(c.asked, []byte("key"), nil)
-			wantErr(t, what+": add with a key", err, pdu.ErrnoInst)
 		}
-		wantErr(t, what+": cull", k.Cull(c.asked), c.store)
 		checkConsistent(t, k)
 	}
 
-	c := newCache(t, Options{Strings: true})
-	wantIDs(t, "strings", add(t, c, "foo", "foo bar", "foo blah", "", "foo "), 0, 1, 2, 3, 4)
-	if e, err := c.LookupName("foo b"); !errors.Is(err, pdu.ErrnoInst) {
-		t.Errorf("foo b: %v, %v", e, err)
-	}
-	c = newCache(t, Options{})
-	for range 2 {
-		_, err := c.Add("", nil)
-		wantErr(t, "empty name", err, pdu.ErrnoGeneric)
-		_, err = c.AddKey("", []byte("key"), nil)
-		wantErr(t, "empty name with a key", err, pdu.ErrnoGeneric)
-	}
+	c := newCache(t, Options{})
+	_, err := c.Add("", nil)
+	wantErr(t, "empty name", err, pdu.ErrnoGeneric)
 	checkConsistent(t, c)
 }
 

@@ -33,10 +33,10 @@ func Example() {
 		if err := disks.TrySave(); err != nil {
 			fmt.Println(err)
 		}
-		for id := range disks.Active() {
-			disk, _ := disks.Lookup(id)
-			fmt.Println(id, disk.Name)
-		}
+		disks.Each(func(id int32, name string, _ any) bool {
+			fmt.Println(id, name)
+			return true
+		})
 	}
 	// Output:
 	// 0 sda

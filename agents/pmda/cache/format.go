@@ -10,7 +10,7 @@ import (
 
 // The file is text (pmdaCache(3), "FILES"; the manual page does not have the format):
 //
-//	2 MODE MAX                 version 1 has no MAX; MODE is 1 after Cache.Reuse
+//	2 MODE MAX                 version 1 has no MAX; MODE is 1 for PMDA_CACHE_REUSE
 //	INST STAMP [KEY] NAME      a line for each instance; KEY is hexadecimal,
 //	INST STAMP NAME            NAME is the rest of the line
 
@@ -26,9 +26,9 @@ func appendRecord(b []byte, e *entry) []byte {
 	b = strconv.AppendInt(b, int64(e.Inst), 10)
 	b = append(b, ' ')
 	b = strconv.AppendInt(b, e.stamp, 10)
-	if e.Key != "" {
+	if e.key != "" {
 		b = append(b, " ["...)
-		b = hex.AppendEncode(b, []byte(e.Key))
+		b = hex.AppendEncode(b, []byte(e.key))
 		b = append(b, ']')
 	}
 	b = append(b, ' ')
@@ -55,7 +55,7 @@ func parseRecord(line []byte) (e entry, ok bool) {
 		key := make([]byte, hex.DecodedLen(len(text)))
 		if name := trimSpace(rest); len(key) > 0 && len(name) > 0 && len(name) < len(rest) {
 			if _, err := hex.Decode(key, text); err == nil {
-				e.Key, line = string(key), name
+				e.key, line = string(key), name
 			}
 		}
 	}

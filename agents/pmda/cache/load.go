@@ -55,19 +55,18 @@ func varDir() (string, error) {
 // Load reads the file and adds its instances as inactive ones. It returns the number
 // of valid lines. If an instance with the id and name of a line exists already, it
 // gets the key and the time of the line. A line that contradicts an instance is
-// ignored. The settings of Resize and Reuse become those of the file.
+// ignored. The limit of ids and their reuse become those of the file.
 //
 // There are three kinds of errors:
 //
 //   - If the file does not exist, the error is fs.ErrNotExist. The file counts as
 //     loaded.
 //   - If the file has invalid lines, the error is a [*DamagedError]. All other lines
-//     are loaded. The next Save, Sync or Write keeps the old file, with ".damaged"
+//     are loaded. The next Save keeps the old file, with ".damaged"
 //     added to its name.
 //   - After any other error the ids in the file are unknown. Until a Load succeeds,
-//     Save, Sync and Write return an error and do not change the file, and new
-//     instances get temporary ids. Those of Add count from the middle of the range,
-//     1073741824, which ids in files do not reach in practice. The Load that succeeds
+//     Save returns an error and does not change the file, and new instances get
+//     temporary ids. They count from the middle of the range, 1073741824, which ids in files do not reach in practice. The Load that succeeds
 //     replaces temporary ids by those of the file, or by new ones.
 //
 // C PCP differs: after any error it assigns ids from 0 on and overwrites the file. It
@@ -241,7 +240,7 @@ func (c *Cache) loadRecord(path string, num int, line []byte) error {
 		c.warn("%s:%d: instance %d %q ignored: it conflicts with instance %d %q", path, num, r.Inst, r.Name, e.Inst, e.Name)
 		return nil
 	}
-	e.Key, e.stamp = r.Key, r.stamp
+	e.key, e.stamp = r.key, r.stamp
 	return nil
 }
 

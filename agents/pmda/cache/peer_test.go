@@ -18,8 +18,6 @@ type peer struct {
 	dir string // directory of its cache files
 	in  io.Writer
 	out *bufio.Reader
-	// keysLimited says that the limit for ids holds for keys, as since PCP 7.
-	keysLimited bool
 }
 
 // startPeer starts a peer. If PCP is not installed, the test is skipped or, with
@@ -54,14 +52,6 @@ func startPeer(t *testing.T) *peer {
 		cmd.Wait()
 	})
 	p.in, p.out = in, bufio.NewReader(out)
-	p.do(t, "resize 0 999")
-	switch got := p.do(t, "addkey 0 "+hexArg("eth0")+" - 0"); got {
-	case "192":
-		p.keysLimited = true
-	case "2142326192":
-	default:
-		t.Fatalf("the id of key eth0 is %q", got)
-	}
 	return p
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Save writes the file if instances were added or culled since the last write. It
+// Save writes the file if instances were added or removed since the last write. It
 // returns the number of instances in the file, or 0 if it did not write
 // (PMDA_CACHE_SAVE).
 //
@@ -23,49 +23,9 @@ import (
 //
 // C PCP differs: it writes all names, and overwrites the old file.
 func (c *Cache) Save() (int, error) {
-	if !c.dirtyInst {
+	if !c.dirty {
 		return 0, nil
 	}
-	return c.Write()
-}
-
-// saveRetry is how long TrySave waits after a failed Save.
-const saveRetry = time.Minute
-
-// TrySave calls Save, except after failures. It is for an agent that calls it each
-// time after it has updated its instances. It does nothing while the file could not
-// be read, and in the minute after a failed Save.
-func (c *Cache) TrySave() error {
-	if !c.SaveDue() {
-		return nil
-	}
-	c.lastSave = time.Now()
-	_, err := c.Save()
-	c.saveFailed = err != nil
-	return err
-}
-
-// SaveDue reports whether TrySave would call Save now, and Save would write.
-func (c *Cache) SaveDue() bool {
-	return c.dirtyInst && c.loadErr == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
-}
-
-// ErrNotLoaded is the error of Save, Sync and Write after a failed Load. To write
-// would destroy the ids in the file.
-var ErrNotLoaded = errors.New("not written because it could not be read")
-
-// Sync is like Save, but also writes if existing instances were added again since
-// the last write, which makes the ages for Purge more exact, or if Resize was called
-// (PMDA_CACHE_SYNC).
-func (c *Cache) Sync() (int, error) {
-	if !c.dirtyInst && !c.dirtyStamp {
-		return 0, nil
-	}
-	return c.Write()
-}
-
-// Write is like Save, but always writes (PMDA_CACHE_WRITE).
-func (c *Cache) Write() (int, error) {
 	path, err := c.Path()
 	if err != nil {
 		return 0, err
@@ -92,9 +52,34 @@ func (c *Cache) Write() (int, error) {
 			e.stamp = now
 		}
 	}
-	c.dirtyInst, c.dirtyStamp = false, false
+	c.dirty = false
 	return n, nil
 }
+
+// saveRetry is how long TrySave waits after a failed Save.
+const saveRetry = time.Minute
+
+// TrySave calls Save, except after failures. It is for an agent that calls it each
+// time after it has updated its instances. It does nothing while the file could not
+// be read, and in the minute after a failed Save.
+func (c *Cache) TrySave() error {
+	if !c.SaveDue() {
+		return nil
+	}
+	c.lastSave = time.Now()
+	_, err := c.Save()
+	c.saveFailed = err != nil
+	return err
+}
+
+// SaveDue reports whether TrySave would call Save now, and Save would write.
+func (c *Cache) SaveDue() bool {
+	return c.dirty && c.loadErr == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
+}
+
+// ErrNotLoaded is the error of Save after a failed Load. To write
+// would destroy the ids in the file.
+var ErrNotLoaded = errors.New("not written because it could not be read")
 
 // text returns the contents of the file and the number of instances in it. Instances
 // without a stamp have the stamp now.
@@ -106,10 +91,7 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 	text = fmt.Appendf(nil, "2 %d %d\n", mode, c.max)
 	c.sort()
 	for _, e := range c.list {
-		if e.State == culled {
-			continue
-		}
-		r := entry{Entry: Entry{Inst: e.Inst, Name: e.Name, Key: e.Key}, stamp: e.stamp}
+		r := entry{Entry: Entry{Inst: e.Inst, Name: e.Name}, key: e.key, stamp: e.stamp}
 		if r.stamp == 0 {
 			r.stamp = now
 		}

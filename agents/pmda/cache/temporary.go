@@ -21,9 +21,8 @@ func (c *Cache) nextTemporary() (inst int32, ok bool) {
 func (c *Cache) takeTemporary() (taken []*entry) {
 	c.sort()
 	for _, e := range c.list {
-		if e.temporary && e.State != culled {
-			delete(c.byInst, e.Inst)
-			delete(c.byName, c.shortName(e.Name))
+		if e.temporary {
+			c.forget(e)
 			taken = append(taken, e)
 		}
 	}
@@ -35,16 +34,10 @@ func (c *Cache) takeTemporary() (taken []*entry) {
 // addTemporary adds these instances again, with the ids of the file or new ones.
 func (c *Cache) addTemporary(taken []*entry) {
 	for _, t := range taken {
-		var err error
-		if t.Key == "" {
-			_, err = c.Add(t.Name, t.Data)
-		} else {
-			_, err = c.AddKey(t.Name, []byte(t.Key), t.Data)
-		}
-		if err != nil {
+		if _, err := c.Add(t.Name, t.Data); err != nil {
 			c.warn("%s: %q: %w", c.indom, t.Name, err)
 			continue
 		}
-		c.byName[c.shortName(t.Name)].State = t.State
+		c.byName[shortName(t.Name)].State = t.State
 	}
 }
