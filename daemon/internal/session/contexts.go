@@ -12,7 +12,6 @@ func (s *session) setProfile(b []byte) error {
 	if !ok {
 		return pdu.ErrnoEAGAIN
 	}
-	s.srv.decoded.forget(old)
 	profile := newProfile(b, p)
 	if err := s.holdProfile(old, profile); err != nil {
 		s.contexts.set(p.Context, nil) // the old one would give other values than the client expects
@@ -28,10 +27,17 @@ func (s *session) setProfile(b []byte) error {
 // profile returns the profile of a context, or nil.
 func (s *session) profile(context int32) *pdu.Profile {
 	p := s.contexts.get(context)
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil
+	case p.decoded != nil:
+		return p.decoded
 	}
-	return s.srv.decoded.get(p)
+	decoded := new(pdu.Profile)
+	if _, err := pdu.ParseInto(p.wire, decoded); err != nil {
+		panic(err) // it was parsed when it came
+	}
+	return decoded
 }
 
 // A profile is what a client has sent for one of its contexts. It does not change.
@@ -120,16 +126,6 @@ func (c *contexts) set(number int32, p *profile) {
 		c.all[number] = p
 	}
 	c.number, c.profile = number, p
-}
-
-// each calls f for each profile.
-func (c *contexts) each(f func(*profile)) {
-	if c.all == nil && c.profile != nil {
-		f(c.profile)
-	}
-	for _, p := range c.all {
-		f(p)
-	}
 }
 
 // len reports how many contexts there are.

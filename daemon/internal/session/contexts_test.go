@@ -3,10 +3,7 @@ package session
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // contexts behaves as a map with a limit does.
@@ -78,24 +75,5 @@ func TestContextsMemory(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for a look-up", n)
-	}
-}
-
-// The sessions share the profiles that are decoded. Each method has a goroutine of its own, so the
-// race detector sees one that does not lock.
-func TestDecodedConcurrently(t *testing.T) {
-	b, err := pdu.Append(nil, 0, &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: 1, Insts: make([]int32, maxDecoded)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, q := &profile{wire: b}, &profile{wire: b}
-	var d decodedProfiles
-	d.get(p)
-	var wg sync.WaitGroup
-	wg.Go(func() { d.get(q) })
-	wg.Go(func() { d.forget(p) })
-	wg.Wait()
-	if d.bytes != len(b) || len(d.byKey) != 1 {
-		t.Errorf("%d profiles of %d bytes are kept, want one of %d", len(d.byKey), d.bytes, len(b))
 	}
 }

@@ -55,10 +55,6 @@ func (r *request) login() (ok bool, err error) {
 		r.s.logLogin(failed)
 		r.s.setUser(nil)
 		r.s.sendAttrs()
-		r.s.wait(func() { err = r.readAhead(failed.until) })
-		if err != nil {
-			return false, err
-		}
 		return false, r.fail(failed.code)
 	case errors.As(err, &bad): // what follows the header cannot be skipped
 		return false, cmp.Or(r.fail(pdu.ErrnoIPC), err)
@@ -72,11 +68,10 @@ func (r *request) login() (ok bool, err error) {
 	return true, nil
 }
 
-// A loginError is why a login has failed. The client gets the code, but not before until.
+// A loginError is why a login has failed. The client gets the code.
 type loginError struct {
-	code  pdu.Errno
-	err   error
-	until time.Time
+	code pdu.Errno
+	err  error
 }
 
 func (e *loginError) Error() string { return e.err.Error() }
@@ -84,31 +79,22 @@ func (e *loginError) Error() string { return e.err.Error() }
 // errEarly ends a session whose client sends much before it has the answer to its login.
 var errEarly = errors.New("it sends more requests than one before it has the answer to its login")
 
-// readAhead reads what the client sends until a time, which is not needed yet: to notice when
-// it disconnects. A client may send its first request right after its login.
-func (r *request) readAhead(until time.Time) error {
-	for time.Now().Before(until) {
-		if len(r.in)-r.next > r.s.srv.cfg.MaxPDU {
-			return errEarly
-		}
-		r.s.stream.SetReadDeadline(until)
-		if err := r.more(0); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkTime is how long the input of a client is looked at whose login waits for its turn.
 const checkTime = time.Millisecond
 
 // A disconnect is why a client is disconnected while its login waits for its turn.
 type disconnect struct{ error }
 
-// checkClient returns a disconnect if there is a reason for one.
+// checkClient reads what the client sends, which is not needed yet: to notice when it
+// disconnects. A client may send its first request right after its login. It returns a
+// disconnect if there is a reason for one.
 func (r *request) checkClient() error {
 	defer r.s.cpu.Release() // in TLS, it took one to decrypt the input
-	if err := r.readAhead(time.Now().Add(checkTime)); err != nil {
+	if len(r.in)-r.next > r.s.srv.cfg.MaxPDU {
+		return disconnect{errEarly}
+	}
+	r.s.stream.SetReadDeadline(time.Now().Add(checkTime))
+	if err := r.more(0); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return disconnect{err}
 	}
 	return nil
@@ -168,11 +154,8 @@ func loginErrorOf(err error) error {
 	}
 	e := &loginError{code: pdu.ErrnoTimeout, err: err}
 	errors.As(err, &e.code)
-	if failed := (*sasl.Error)(nil); errors.As(err, &failed) {
-		e.until = failed.Until
-		if failed.Reason == "" {
-			e.err = e.code
-		}
+	if failed := (*sasl.Error)(nil); errors.As(err, &failed) && failed.Reason == "" {
+		e.err = e.code
 	}
 	return e
 }

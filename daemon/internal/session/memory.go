@@ -71,7 +71,6 @@ func (s *session) closeHoldings() {
 		e.Limit.Disconnected(&s.holds.client)
 	}
 	s.holds.memory.Close()
-	s.contexts.each(s.srv.decoded.forget)
 }
 
 // awaitAnswer is called when there is input of the client. Until its first answer it counts as

@@ -105,7 +105,6 @@ type Server struct {
 	calls      calls.Config
 	turnPool   transport.TurnPool
 	unanswered quota.Limit // clients that wait for the answer to their first request
-	decoded    decodedProfiles
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
 	slots      *slots.Pool
