@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -59,48 +58,6 @@ func TestPeerLoginDisconnects(t *testing.T) {
 	testutil.Eventually(t, "the client and its process have gone", func() bool {
 		return h.sessions.NumClients() == 0 && len(h.children()) == 0
 	})
-}
-
-// The answer to a wrong password is held back. Meanwhile its client can disconnect, and a right
-// password of the same user from the same address is answered.
-func TestPeerLoginHeldBack(t *testing.T) {
-	h := newLoginHarness(t, nil)
-	var guesses []*client
-	for i := range 8 { // the last two are due 11 and 16 seconds after the first
-		c := h.connect("tcp", h.tcp)
-		c.recv()
-		if i%2 == 0 {
-			c.creds(pdu.FeatureAuth)
-		} else {
-			c.creds(secureFlags | pdu.FeatureAuth)
-			c.recv()
-			c = c.secured()
-		}
-		c.mechanisms()
-		c.respond("PLAIN\x00\x00root\x00wrong")
-		c.send(&pdu.DescReq{PMID: id(240, 1)}) // as a client does whose login has succeeded
-		guesses = append(guesses, c)
-		testutil.Eventually(t, "the login has failed", func() bool { return len(h.children()) == 0 })
-	}
-	guesses[7].Conn.Close()
-	testutil.Eventually(t, "the client that has disconnected is gone", func() bool { return h.sessions.NumClients() == 7 })
-	right := h.connect("tcp", h.tcp)
-	right.recv()
-	right.plain(0, "root", "root")
-	right.served("with the right password", true)
-	raw, err := guesses[6].Conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw.Control(func(fd uintptr) {
-		if n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT); err != syscall.EAGAIN {
-			t.Errorf("the seventh wrong password was answered before: %d bytes, %v", n, err)
-		}
-	})
-	for _, c := range guesses[:4] {
-		c.want("a wrong password", "-21357")
-		c.want("what was sent meanwhile", pdu.TypeDesc.String())
-	}
 }
 
 // A client that waits for its login to begin can disconnect.

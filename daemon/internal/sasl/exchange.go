@@ -129,7 +129,6 @@ func (e *Exchange) begin(ctx context.Context) (mechs string, err error) {
 // Step passes on what the client has sent: first the name of a mechanism, with a NUL and an
 // initial response or without, and then responses. It returns the challenge for the client; or
 // done, and the name of the user of a successful login. The challenge is valid until the next call.
-// After a failed login, the error says until when its answer is to be held back.
 func (e *Exchange) Step(ctx context.Context, in []byte) (challenge []byte, done bool, user string, err error) {
 	defer func() {
 		if err != nil || done {
@@ -150,7 +149,7 @@ func (e *Exchange) Step(ctx context.Context, in []byte) (challenge []byte, done 
 	case m.kind == msgOK:
 		return nil, true, m.text, nil
 	case m.kind == msgFailed:
-		return nil, false, "", &Error{Code: m.code, User: m.text, Until: e.host.delays.add(e.login.Addr, m.text)}
+		return nil, false, "", &Error{Code: m.code, User: m.text}
 	}
 	return nil, false, "", e.explain(ctx, errMessage)
 }

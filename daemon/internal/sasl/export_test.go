@@ -2,7 +2,6 @@ package sasl
 
 import (
 	"context"
-	"time"
 )
 
 // For the tests in package sasl_test.
@@ -31,22 +30,3 @@ func (h *Host) Logins() int {
 
 // Waiting returns how many logins wait to begin.
 func (h *Host) Waiting() int { return h.logins.Waiting() }
-
-// AddFailure counts a failed login.
-func (h *Host) AddFailure(addr, user string) { h.delays.add(addr, user) }
-
-// A Delays is delays.
-type Delays struct{ *delays }
-
-func NewDelays() Delays { return Delays{newDelays()} }
-
-// Add counts a failure and returns for how long its answer is held back.
-func (d Delays) Add(addr, user string) time.Duration { return time.Until(d.add(addr, user)) }
-
-func (d Delays) Len() int { return len(d.pairs) }
-
-const (
-	MaxPairs    = maxPairs
-	ForgetAfter = forgetAfter
-	MaxHold     = maxHold
-)

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -45,7 +43,6 @@ func TestPeerCodes(t *testing.T) {
 		{"message that is too long", []string{plain("alice", string(make([]byte, 2048)))}, "", -12366},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Each has an address of its own, so that no answer is delayed for long.
 			challenges, user, err := h.logInFrom(login(c.name), c.messages...)
 			if e := (*sasl.Error)(nil); errors.As(err, &e) {
 				user = e.User
@@ -62,30 +59,5 @@ func TestPeerCodes(t *testing.T) {
 		if list := h.log.With(text); len(list) != 1 || list[0].Level != level {
 			t.Errorf("%q is in the log as %+v, want it once with level %v", text, list, level)
 		}
-	}
-}
-
-// The answer to a wrong password is to be delayed, and a right one is not: neither by the
-// failures of others nor by those of the same user. A delayed answer does not count.
-func TestPeerDelay(t *testing.T) {
-	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.MaxLogins = 1 })
-	for range 10 {
-		h.AddFailure(t.Name(), "alice")
-	}
-	before := time.Now()
-	_, _, err := h.logIn(plain("alice", "wrong"))
-	var failed *sasl.Error
-	if !errors.As(err, &failed) || failed.Code != -21357 || failed.User != "alice" {
-		t.Fatal(err)
-	}
-	if d := failed.Until.Sub(before); d < 5*time.Second {
-		t.Errorf("its answer is delayed by %v", d)
-	}
-	if n := h.Logins(); n != 0 {
-		t.Errorf("%d logins are under way", n)
-	}
-	h.wantLogin()
-	if !time.Now().Before(failed.Until) {
-		t.Error("the right password was not answered before the wrong one")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -143,10 +142,6 @@ type Error struct {
 	Code   pdu.Errno
 	User   string // the name that the client has given; "" if it is not known
 	Reason string // "" if the library has given the code
-
-	// Until is until when the client must not get the answer. It is zero if the failure is not
-	// that of a password.
-	Until time.Time
 }
 
 func (e *Error) Error() string {

@@ -77,9 +77,8 @@ const (
 type Host struct {
 	opt       Options
 	available func() error
-	logins    semaphore // those in progress
-	calls     semaphore // of the library
-	delays    *delays
+	logins    semaphore       // those in progress
+	calls     semaphore       // of the library
 	ctx       context.Context // ends by Close
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup // helpers
@@ -106,7 +105,7 @@ func New(opt Options) *Host {
 	if opt.MaxCalls == 0 {
 		opt.MaxCalls = max(1, runtime.GOMAXPROCS(0)-1)
 	}
-	h := &Host{opt: opt, delays: newDelays(), exchanges: make(map[*Exchange]struct{})}
+	h := &Host{opt: opt, exchanges: make(map[*Exchange]struct{})}
 	h.logins = newSemaphore(min(opt.MaxLogins, mostLogins))
 	h.calls = newSemaphore(opt.MaxCalls)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
