@@ -53,13 +53,6 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.Mistake("PMCD_LOCAL={value} in environment is ignored: 1 (localhost only) and 0 are valid", "value", v)
 		}
 	}
-	if v := getenv("PMCD_LATE_GRACE"); v != "" && opt.LateGrace == 0 {
-		n, rest := strtol(v, 10)
-		if rest != "" || n < 0 {
-			return fmt.Errorf("bad PMCD_LATE_GRACE in the environment: %q: a number of seconds, 0 or more, is valid", v)
-		}
-		opt.setLateGrace(n)
-	}
 	if v := getenv("PMCD_MAX_REPLY"); v != "" && opt.MaxReply == 0 && !opt.setMaxReply(v) {
 		return fmt.Errorf("bad PMCD_MAX_REPLY in the environment: %q: a number of bytes, %d or more, is valid", v, minMaxReply)
 	}

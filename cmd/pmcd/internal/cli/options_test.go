@@ -248,15 +248,15 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{
-			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "0", "PMCD_LATE_GRACE": "7"},
+			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "0"},
 			func(o *Options) {
-				o.Ports, o.Socket, o.NoRestart, o.LateGrace = []int{44321}, "/s", true, 7*time.Second
+				o.Ports, o.Socket, o.NoRestart = []int{44321}, "/s", true
 				o.Namespace.Path, o.Namespace.Default = "/names", true
 				o.Warnings = warnings("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
 			}, "",
 		},
 		{
-			"an option wins, and only 0 and 1 are valid", "-c /c -s /s --late-grace 0", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "no", "PMCD_LATE_GRACE": "7"},
+			"only 0 and 1 are valid", "-c /c -s /s --late-grace 0", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_RESTART_AGENTS": "no"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.LateGrace = []int{44321}, "/s", -1
 				o.Namespace.Path, o.Namespace.Default = "/names", true
@@ -279,7 +279,6 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{"bad longest reply", "-c /c", map[string]string{"PMCD_MAX_REPLY": "65535"}, nil, `bad PMCD_MAX_REPLY in the environment: "65535": a number of bytes, 65536 or more, is valid`},
-		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, `bad PMCD_LATE_GRACE in the environment: "soon": a number of seconds, 0 or more, is valid`},
 		{
 			"backlog", "-c /c", map[string]string{"PMNS_DEFAULT": "/names", "PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
 			func(o *Options) {
