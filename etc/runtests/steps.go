@@ -40,7 +40,7 @@ var (
 	long = slices.Concat(compiling, fuzzed, others, []string{"./cmd/pmcd/qemutest"})
 	// Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./agents/internal/tracepdu",
-		"./agents/pmda/cache", "./agents/builtin/linux", "./agents/builtin/mmv", "./agents/rawio"}
+		"./agents/pmda/cache", "./agents/builtin/internal/sysfile", "./agents/builtin/mmv", "./agents/rawio"}
 )
 
 // groups returns the steps of a name. Those of a group run side by side.
@@ -90,7 +90,7 @@ func groups(name string) [][]step {
 		beside[0] = append(beside[0],
 			// One after the other: both build pmcd without cgo.
 			tests("Go plugins and releases", compiling, "-count=1", "-p=1", "-timeout=30m").niced(),
-			build("darwin", "./pdu/...").niced(), build("windows", "./pdu/...").niced(),
+			build("windows", "./pdu/...").niced(),
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
 		beside[1] = append(beside[1],
