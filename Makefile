@@ -26,8 +26,8 @@
 #   make soak     our pmcd under mixed load for TIME, or with LOGGERS clients that
 #                 fetch each second; with the race detector if RACE=1
 #   make bench    our pmcd and PCP's in turns: tables of ratios, at ordinary rates
-#                 and in closed loops; these and plots in OUT, all numbers in
-#                 bin/bench.json. BENCH has options
+#                 and in closed loops, in OUT; all numbers in bin/bench.json. BENCH
+#                 has options
 #   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
 #                 on a quiet machine
 #   make picture  the picture of README.md: what "pmcdctl watch" shows
@@ -267,7 +267,7 @@ soak: bin/bench
 
 bench: build peers bin/bench
 	@mkdir -p $(OUT)
-	bin/bench -text $(OUT)/table.md -json bin/bench.json -svg $(OUT) $(BENCH)
+	bin/bench -text $(OUT)/table.md -json bin/bench.json $(BENCH)
 
 bench-docs:
 	$(MAKE) bench OUT=docs/bench BENCH="-into README.md,docs/performance.md $(BENCH)"

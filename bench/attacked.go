@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -78,7 +79,7 @@ func (b *attackBench) attacked(h attackScenario, side int, r *attackResult) erro
 	if err := inOrder(
 		func() error { return attackers.next(&r.Ramp) },
 		t.begin,
-		func() error { use = newCPUUse(t.pid()); return b.wait(b.hostile.time) },
+		func() error { use = newCPUUse(t.pid()); return b.wait(cmp.Or(b.time, longTime)) },
 		func() error { return attackers.ask("", &r.Attackers) },
 		func() error { r.CPU = use.percent(); return nil },
 		func() (err error) { r.Attacked, r.Newcomers, err = t.end(); return err },
@@ -140,7 +141,7 @@ func (b *attackBench) control(h attackScenario, side int, r *attackResult) error
 	return inOrder(
 		func() error { return attackers.next(&attackReport{}) },
 		t.begin,
-		func() error { use = newCPUUse(t.pid()); return b.wait(b.hostile.time) },
+		func() error { use = newCPUUse(t.pid()); return b.wait(cmp.Or(b.time, longTime)) },
 		func() error { r.ControlCPU = use.percent(); return nil },
 		func() (err error) { r.Control, _, err = t.end(); return err })
 }

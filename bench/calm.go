@@ -8,12 +8,8 @@ import (
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-// calmOptions are the options of the scenarios of group calm, which measure what a pmcd costs
-// at the rates that people use. Their clients are a process of their own.
-type calmOptions struct {
-	rounds int           // 0 is the default of each scenario
-	time   time.Duration // measured in a round
-}
+// longTime is what is measured in each round of group calm, and of each attack.
+const longTime = 10 * time.Second
 
 // loggerMetrics are what a usual configuration of pmlogger records of a host: some 300
 // metrics, names of which stand for all below them.
@@ -40,6 +36,7 @@ func calmMeasures(cpu, switches, memory float64) []measure {
 	}
 }
 
+// calmScenarios measure what a pmcd costs at the rates that people use.
 func calmScenarios() []scenario {
 	loggers := func(n int, every time.Duration, more ...string) func(r *run) error {
 		return calm(pacedParams{Clients: n, Every: every, Logger: true}, append(more, loggerMetrics...)...)
@@ -73,15 +70,8 @@ func calmScenarios() []scenario {
 	return all
 }
 
-// warm is how long the load runs before it is measured.
-func (o calmOptions) warm() time.Duration { return o.time / 5 }
-
-// settle is how long a daemon is left alone before it counts as idle. Connections without a
-// request for 15 seconds go back to the acceptor, so those with which the bench has seen
-// that the daemon is ready wake it once more.
-func (o calmOptions) settle() time.Duration { return max(20*time.Second, 2*o.time) }
-
-// calm measures clients that fetch at a fixed rate: all metrics that are below the names.
+// calm measures clients that fetch at a fixed rate, in a process of their own: all metrics that are
+// below the names.
 func calm(p pacedParams, names ...string) func(r *run) error {
 	return func(r *run) error {
 		p := p
@@ -100,7 +90,7 @@ func calm(p pacedParams, names ...string) func(r *run) error {
 		var now pacedReport
 		if err := inOrder(
 			func() error { return c.next(&struct{}{}) },
-			func() error { time.Sleep(r.calm.warm()); return nil },
+			func() error { time.Sleep(r.time / 5); return nil },
 			func() error { return c.ask("measure", &struct{}{}) },
 		); err != nil {
 			return err
@@ -114,7 +104,7 @@ func calm(p pacedParams, names ...string) func(r *run) error {
 			r.count(timing{errs: now.Errors, err: errors.New(now.Error)})
 		}
 		if now.Fetches == 0 {
-			return fmt.Errorf("no reply in %v", r.calm.time)
+			return fmt.Errorf("no reply in %v", r.time)
 		}
 		n := float64(now.Fetches)
 		r.got["cpu+agents"] = cpu.Seconds() * 1e6 / n
@@ -127,7 +117,7 @@ func calm(p pacedParams, names ...string) func(r *run) error {
 
 // use returns what the daemon and all that it has started use while a round is measured.
 func (r *run) use() (time.Duration, switches) {
-	end := time.Now().Add(r.calm.time)
+	end := time.Now().Add(r.time)
 	before := usageOf(r.pid())
 	time.Sleep(time.Until(end))
 	return usageOf(r.pid()).since(before)
@@ -147,10 +137,12 @@ func (r *run) memory() {
 // idle measures a daemon without clients. The number of its wake-ups is that of voluntary
 // context switches.
 func idle(r *run) error {
-	time.Sleep(r.calm.settle())
+	// Connections without a request for 15 seconds go back to the acceptor, so those with which the
+	// bench has seen that the daemon is ready wake it once more.
+	time.Sleep(max(20*time.Second, 2*r.time))
 	cpu, s := r.use()
 	r.memory()
-	seconds := r.calm.time.Seconds()
+	seconds := r.time.Seconds()
 	r.got["wake-ups"], r.got["cpu"] = float64(s.voluntary)/seconds, cpu.Seconds()*1e6/seconds
 	return nil
 }

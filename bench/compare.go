@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -23,9 +24,8 @@ type result struct {
 	About    string
 	Sides    [sides]side
 
-	shows   []measure
-	plotted bool
-	calm    bool
+	shows []measure
+	calm  bool
 }
 
 // A side holds the measurements of one daemon.
@@ -100,17 +100,8 @@ func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []r
 				return results, err
 			}
 		}
-		res := result{Scenario: s.name, About: s.about, shows: s.shows, plotted: s.plotted, calm: s.calm}
-		rounds := o.rounds
-		switch {
-		case s.calm && o.calm.rounds > 0:
-			rounds = o.calm.rounds
-		case s.calm:
-			rounds = s.rounds
-		case s.rounds > 0:
-			rounds = min(rounds, s.rounds)
-		}
-		for range rounds {
+		res := result{Scenario: s.name, About: s.about, shows: s.shows, calm: s.calm}
+		for range cmp.Or(o.rounds, s.rounds, usualRounds) {
 			for i := range p {
 				select {
 				case <-stop:
@@ -135,7 +126,10 @@ func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []r
 // round runs a scenario once with one daemon, which is started if it does not
 // run.
 func (o *options) round(s scenario, i int, d **daemon, out *side) {
-	r := &run{options: o, setup: s.setup, program: [sides]string{o.c, o.pmcd}[i], ours: i == ours, got: map[string]float64{}}
+	r := &run{options: o, setup: s.setup, program: [sides]string{o.c, o.pmcd}[i], ours: i == ours, time: cmp.Or(o.time, usualTime), got: map[string]float64{}}
+	if s.calm {
+		r.time = cmp.Or(o.time, longTime)
+	}
 	err := func() (err error) {
 		if s.starts {
 			return s.run(r)

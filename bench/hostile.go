@@ -16,8 +16,6 @@ import (
 // hostileOptions are the options of -hostile.
 type hostileOptions struct {
 	names string // of attacks
-	time  time.Duration
-	every time.Duration
 	both  bool
 	full  bool // attackers do not have the lowest priority
 }
@@ -156,11 +154,11 @@ func (o *options) runHostile(out io.Writer, stop <-chan os.Signal) error {
 // honestClients compares 64 clients of both daemons.
 func (o *options) honestClients(stop <-chan os.Signal) ([]result, error) {
 	long := *o
-	long.seconds = max(o.seconds, 2*time.Second)
+	long.rounds, long.time = 5, max(o.time, 2*time.Second)
 	var honest []scenario
 	for _, s := range scenarios {
 		if s.name == "fetch-one-64" {
-			s.shows, s.rounds = append(many(1.2, 1.5), measure{key: "p50", unit: "µs"}), 5
+			s.shows = append(many(1.2, 1.5), measure{key: "p50", unit: "µs"})
 			honest = append(honest, s)
 		}
 	}

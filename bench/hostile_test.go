@@ -88,7 +88,8 @@ func TestLimits(t *testing.T) {
 // PMCD_LONG=1. Each has a row.
 func TestPeerHostile(t *testing.T) {
 	o := peers(t)
-	o.hostile = hostileOptions{names: "contexts,handshakes", time: 300 * time.Millisecond, every: 10 * time.Millisecond}
+	o.hostile = hostileOptions{names: "contexts,handshakes"}
+	o.time = 300 * time.Millisecond
 	if os.Getenv("PMCD_LONG") == "1" {
 		o.hostile.names = "all"
 	}

@@ -100,7 +100,7 @@ func fetchHost(one bool, names ...string) func(r *run) error {
 		}
 		_, before := below.cpu()
 		began, n := time.Now(), 0.
-		for ; n < 2 || time.Since(began) < r.seconds; n++ {
+		for ; n < 2 || time.Since(began) < r.time; n++ {
 			if _, err = c.call(req); err != nil {
 				break
 			}

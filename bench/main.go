@@ -34,20 +34,18 @@ import (
 
 // options are those of the command line.
 type options struct {
-	pmcd, c string // programs
-	names   string // of scenarios
-	rounds  int
-	seconds time.Duration // measured in a round
+	pmcd, c string        // programs
+	names   string        // of scenarios
+	rounds  int           // 0 is the default of each scenario
+	time    time.Duration // measured in a round or of an attack; 0 is the default
 	json    string        // file
 	text    string        // file
-	svg     string        // directory
 	into    string        // files, separated by commas
 	soak    time.Duration
 	// soakLoggers is the number of clients of the soak that fetch once a second, in
 	// place of the mixed load; 0 is mixed load.
 	soakLoggers int
 	hostile     hostileOptions
-	calm        calmOptions
 	base        string // directory for the files of daemons
 
 	progress io.Writer
@@ -64,19 +62,14 @@ func main() {
 	flag.StringVar(&o.pmcd, "pmcd", "bin/pmcd", "the `program` to measure")
 	flag.StringVar(&o.c, "c", "/usr/lib/pcp/bin/pmcd", "the `program` to compare it with")
 	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas; calm, closed and hosts are groups, all is calm and closed")
-	flag.IntVar(&o.rounds, "rounds", 8, "rounds, at most 3 of what takes long")
-	flag.DurationVar(&o.seconds, "time", 300*time.Millisecond, "measured in each round")
-	flag.IntVar(&o.calm.rounds, "calm-rounds", 0, "rounds of the scenarios of group calm; 0 is 3, or 2 of what varies little")
-	flag.DurationVar(&o.calm.time, "calm-time", 10*time.Second, "measured in each round of these; a fifth of it passes before")
+	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each scenario; 0 is 8, and 1 to 3 of what takes long")
+	flag.DurationVar(&o.time, "time", 0, "measured in each round, or of each attack; 0 is 300ms, and 10s of group calm and of attacks")
 	flag.StringVar(&o.json, "json", "", "write all numbers to this `file`")
 	flag.StringVar(&o.text, "text", "", "write the table to this `file`, too")
-	flag.StringVar(&o.svg, "svg", "", "write plots to this `directory`")
 	flag.StringVar(&o.into, "into", "", "put a short table into these `files`, separated by commas, between their marks")
 	flag.DurationVar(&o.soak, "soak", 0, "run -pmcd under mixed load for this `time`, and nothing else")
 	flag.IntVar(&o.soakLoggers, "soak-loggers", 0, "so many clients of -soak, each of which fetches once a second, in place of the mixed load")
 	flag.StringVar(&o.hostile.names, "hostile", "", "measure a client beside attackers: a `list` of attacks, with commas, or all; and nothing else")
-	flag.DurationVar(&o.hostile.time, "attack", 10*time.Second, "measured of each attack")
-	flag.DurationVar(&o.hostile.every, "every", 10*time.Millisecond, "the `time` between two fetches of the client beside attackers; 0 is at once")
 	flag.BoolVar(&o.hostile.both, "both", false, "attack C pmcd, too")
 	flag.BoolVar(&o.hostile.full, "full", false, "attackers have the same priority as the daemon, not the lowest")
 	list := flag.Bool("list", false, "name the scenarios and exit")

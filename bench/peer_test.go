@@ -16,7 +16,7 @@ import (
 func peers(t *testing.T) *options {
 	t.Chdir("..")
 	o := &options{pmcd: filepath.Join(t.TempDir(), "pmcd"), c: "/usr/lib/pcp/bin/pmcd", names: "all",
-		rounds: 1, seconds: 20 * time.Millisecond, progress: t.Output()}
+		rounds: 1, time: 20 * time.Millisecond, progress: t.Output()}
 	for _, f := range []string{o.c, ".peers/pmdasimple"} {
 		testutil.NeedPeer(t, f)
 	}
@@ -50,7 +50,7 @@ func TestPeerScenarios(t *testing.T) {
 // with PMCD_LONG=1, which takes minutes. Nothing may fail.
 func TestPeerCalm(t *testing.T) {
 	o := peers(t)
-	o.calm = calmOptions{rounds: 1, time: time.Second}
+	o.time = time.Second
 	names := []string{"calm-1", "calm-pipes", "calm-tls", "calm-own"}
 	if os.Getenv("PMCD_LONG") == "1" {
 		names = nil

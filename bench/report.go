@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,11 +34,6 @@ func (o *options) report(results []result) error {
 	}
 	for file := range strings.FieldsFuncSeq(o.into, func(r rune) bool { return r == ',' }) {
 		err = errors.Join(err, insert(file, results))
-	}
-	if o.svg != "" {
-		for name, text := range plots(results) {
-			err = errors.Join(err, os.WriteFile(filepath.Join(o.svg, name), []byte(text), 0o644))
-		}
 	}
 	return err
 }
@@ -87,7 +81,7 @@ func longRows(results []result, calm bool) string {
 	var b strings.Builder
 	for i := range results {
 		r := &results[i]
-		if r.plotted || r.calm != calm {
+		if r.calm != calm {
 			continue
 		}
 		name := fmt.Sprintf("%s: %s", r.Scenario, r.About)
@@ -105,7 +99,7 @@ func shortRows(results []result, names string) string {
 	wanted := strings.Fields(names)
 	var b strings.Builder
 	for i := range results {
-		if r := &results[i]; !r.plotted && (names == "closed" && !r.calm || slices.Contains(wanted, r.Scenario)) {
+		if r := &results[i]; names == "closed" && !r.calm || slices.Contains(wanted, r.Scenario) {
 			m := r.shows[0]
 			fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", r.Scenario, r.About, m.title(), strings.Join(m.row(r)[:3], " | "))
 		}

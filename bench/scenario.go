@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,17 +9,16 @@ import (
 
 // A scenario is one kind of work that is measured.
 type scenario struct {
-	name    string
-	about   string
-	setup   setup
-	shows   []measure
-	rounds  int  // at most; 0 is as many as asked for. In group calm the default
-	fresh   bool // has a daemon of its own, because it changes the daemon's state
-	starts  bool // starts its daemons itself
-	plotted bool // in plots only, not in the table
-	calm    bool // is of the group calm
-	host    bool // is of the group hosts
-	run     func(r *run) error
+	name   string
+	about  string
+	setup  setup
+	shows  []measure
+	rounds int  // if -rounds is 0; 0 is usualRounds
+	fresh  bool // has a daemon of its own, because it changes the daemon's state
+	starts bool // starts its daemons itself
+	calm   bool // is of the group calm
+	host   bool // is of the group hosts
+	run    func(r *run) error
 }
 
 // A measure is one number of a scenario.
@@ -108,11 +106,6 @@ func closedScenarios() []scenario {
 		{name: "traverse-100k", about: "100,000 names", setup: gen, shows: rate(100), run: traverse("gen", manyNames)},
 		{name: "reload-100k", about: "SIGHUP, 100,000 names", setup: gen, shows: reloads, fresh: true, run: reload},
 	}
-	for _, n := range []int{1000, 10_000} { // for the plot
-		s = append(s,
-			scenario{name: fmt.Sprintf("name-%dk", n/1000), about: "name to PMID", setup: setup{gen: n}, rounds: 3, shows: usual(0.9, 1), plotted: true, run: names(1)},
-			scenario{name: fmt.Sprintf("traverse-%dk", n/1000), about: "generated names", setup: setup{gen: n}, rounds: 3, shows: rate(0), plotted: true, run: traverse("gen", n)})
-	}
 	groups := []string{"kernel.all.load", "kernel.percpu.cpu.*", "mem.util.*", "disk.dev.*", "network.interface.*"}
 	for _, k := range []struct {
 		name, about string
@@ -146,6 +139,12 @@ func closedScenarios() []scenario {
 	}...)
 }
 
+// usualRounds and usualTime are for scenarios with closed loops.
+const (
+	usualRounds = 8
+	usualTime   = 300 * time.Millisecond
+)
+
 // A run is one round of a scenario with one daemon.
 type run struct {
 	*options
@@ -153,6 +152,7 @@ type run struct {
 	setup   setup
 	program string
 	ours    bool
+	time    time.Duration // measured
 
 	got  map[string]float64
 	errs int   // operations that failed
@@ -181,7 +181,7 @@ func (r *run) once(fn func(c *client) error) error {
 // daemon and of the clients.
 func (r *run) measure(l load) timing {
 	if l.time == 0 {
-		l.time = r.seconds
+		l.time = r.time
 	}
 	l.warm = warmUp
 	below := treeOf(r.pid())

@@ -63,7 +63,7 @@ func (b *attackBench) start(h attackScenario, side int) (t *target, err error) {
 		return t, err
 	}
 	spawnVictim := func(name, network, addr string, o spawnOptions) error {
-		c, err := spawn("victim", victimParams{network, addr, ids, b.hostile.every}, o)
+		c, err := spawn("victim", victimParams{network, addr, ids, victimEvery}, o)
 		if err == nil {
 			t.victims[name] = c
 		}

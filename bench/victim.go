@@ -25,6 +25,9 @@ type victimParams struct {
 	Every         time.Duration // between two fetches; 0 is at once
 }
 
+// victimEvery is the time between two fetches of a victim.
+const victimEvery = 10 * time.Millisecond
+
 // lateAfter is the time after which an answer is late.
 const lateAfter = time.Second
 
