@@ -4,22 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // longTime is what is measured in each round of group calm, and of each attack.
 const longTime = 10 * time.Second
 
 // loggerMetrics are what a usual configuration of pmlogger records of a host: some 300
-// metrics, names of which stand for all below them.
+// metrics. See run.ids.
 var loggerMetrics = []string{
-	"kernel.all.cpu", "kernel.all.load", "kernel.all.intr", "kernel.all.pswitch", "kernel.percpu.cpu",
-	"mem.util", "mem.vmstat", "swap.used", "swap.free",
+	"kernel.all.cpu.*", "kernel.all.load", "kernel.all.intr", "kernel.all.pswitch", "kernel.percpu.cpu.*",
+	"mem.util.*", "mem.vmstat.*", "swap.used", "swap.free",
 	"disk.dev.read", "disk.dev.write", "disk.dev.read_bytes", "disk.dev.write_bytes", "disk.dev.avactive", "disk.dev.aveq",
-	"disk.all.read", "disk.all.write", "network.interface.in", "network.interface.out",
+	"disk.all.read", "disk.all.write", "network.interface.in.*", "network.interface.out.*",
 	"network.tcp.insegs", "network.tcp.outsegs", "network.tcp.currestab", "network.udp.indatagrams",
-	"filesys.used", "filesys.free", "vfs.inodes", "vfs.files", "hinv.ncpu",
+	"filesys.used", "filesys.free", "vfs.inodes.*", "vfs.files.*", "hinv.ncpu",
 }
 
 // calmMeasures are the measures of a scenario. The goal of cpu is for a ratio; those of
@@ -52,7 +50,7 @@ func calmScenarios() []scenario {
 		{name: "calm-20", about: "20 loggers, each second", setup: kernel, shows: calmMeasures(0.5, 3, 6), run: twenty},
 		{name: "calm-1", about: "1 logger, each second", setup: kernel, shows: calmMeasures(0.6, 3.5, 0), run: loggers(1, time.Second)},
 		{name: "calm-burst", about: "20 loggers, each second, all at the same moment", setup: kernel, shows: calmMeasures(0.5, 0, 0), run: burst},
-		{name: "calm-pipes", about: "20 loggers, each second, PMDAs on pipes in both", shows: calmMeasures(0.9, 0, 0), run: loggers(20, time.Second, "simple", "sample.long")},
+		{name: "calm-pipes", about: "20 loggers, each second, PMDAs on pipes in both", shows: calmMeasures(0.9, 0, 0), run: loggers(20, time.Second, "simple.*", "sample.long.*")},
 		{name: "calm-200", about: "200 loggers, every 10 s", setup: kernel, shows: calmMeasures(0.6, 0, 0), run: loggers(200, 10*time.Second)},
 		{name: "calm-1000", about: "1,000 clients, kernel.all.load every 10 s", setup: kernel, shows: calmMeasures(0.6, 0, 0), run: small},
 		{name: "calm-tls", about: "20 loggers, each second, TLS", setup: secure, shows: calmMeasures(0.8, 0, 0), run: twenty},
@@ -70,19 +68,16 @@ func calmScenarios() []scenario {
 	return all
 }
 
-// calm measures clients that fetch at a fixed rate, in a process of their own: all metrics that are
-// below the names.
+// calm measures clients that fetch at a fixed rate, in a process of their own.
 func calm(p pacedParams, names ...string) func(r *run) error {
 	return func(r *run) error {
 		p := p
-		if err := r.with(func(c *pmapi.Client) (err error) {
-			_, p.IDs, err = below(c, names...)
-			return err
-		}); err != nil {
+		var err error
+		if p.IDs, err = r.ids(names...); err != nil {
 			return err
 		}
-		p.Port, p.TLS = r.port, r.setup.tls != ""
-		c, err := spawn("paced", p, spawnOptions{})
+		p.Network, p.Addr, p.TLS = "tcp4", r.addr(), r.setup.tls != ""
+		c, err := spawn("paced", p)
 		if err != nil {
 			return err
 		}
@@ -95,43 +90,42 @@ func calm(p pacedParams, names ...string) func(r *run) error {
 		); err != nil {
 			return err
 		}
-		cpu, s := r.use()
+		all, voluntary, involuntary := r.use()
 		if err := c.ask("report", &now); err != nil {
 			return err
 		}
 		r.memory()
-		if now.Errors > 0 {
-			r.count(timing{errs: now.Errors, err: errors.New(now.Error)})
+		w := now.Watches[fetchTime]
+		if w.Failed > 0 {
+			r.count(timing{errs: w.Failed, err: errors.New(w.Error)})
 		}
-		if now.Fetches == 0 {
+		if w.Fetches == 0 {
 			return fmt.Errorf("no reply in %v", r.time)
 		}
-		n := float64(now.Fetches)
-		r.got["cpu+agents"] = cpu.Seconds() * 1e6 / n
-		r.got["voluntary"], r.got["involuntary"] = float64(s.voluntary)/n, float64(s.involuntary)/n
-		r.got["p50"], r.got["p99"] = now.P50, now.P99
-		r.got["values"], r.got["fetches"], r.got["skipped"] = float64(now.Values), n, float64(now.Skipped)
+		n := float64(w.Fetches)
+		r.got["cpu+agents"] = all.Seconds() * 1e6 / n
+		r.got["voluntary"], r.got["involuntary"] = float64(voluntary)/n, float64(involuntary)/n
+		r.got["p50"], r.got["p99"] = w.P50*1e3, w.P99*1e3
+		r.got["values"], r.got["fetches"] = float64(now.Values), n
 		return nil
 	}
 }
 
 // use returns what the daemon and all that it has started use while a round is measured.
-func (r *run) use() (time.Duration, switches) {
+func (r *run) use() (cpu time.Duration, voluntary, involuntary int64) {
 	end := time.Now().Add(r.time)
-	before := usageOf(r.pid())
+	all := treeOf(r.pid())
+	before := all.usage()
 	time.Sleep(time.Until(end))
-	return usageOf(r.pid()).since(before)
+	_, cpu, voluntary, involuntary = all.usage().since(before)
+	return cpu, voluntary, involuntary
 }
 
 // memory keeps the memory of their own of the daemon and of all its processes.
 func (r *run) memory() {
-	all := treeOf(r.pid()).pids()
-	sum := int64(0)
-	for _, id := range all {
-		sum += pssAnonOf(id)
-	}
-	r.got["Pss_Anon daemon"], r.got["Pss_Anon"] = float64(pssAnonOf(r.pid()))/1e6, float64(sum)/1e6
-	r.got["processes"] = float64(len(all))
+	all := treeOf(r.pid())
+	r.got["Pss_Anon daemon"], r.got["Pss_Anon"] = float64(memoryOf(r.pid(), "Pss_Anon"))/1e6, float64(all.memory("Pss_Anon"))/1e6
+	r.got["processes"] = float64(len(all.pids()))
 }
 
 // idle measures a daemon without clients. The number of its wake-ups is that of voluntary
@@ -140,9 +134,18 @@ func idle(r *run) error {
 	// Connections without a request for 15 seconds go back to the acceptor, so those with which the
 	// bench has seen that the daemon is ready wake it once more.
 	time.Sleep(max(20*time.Second, 2*r.time))
-	cpu, s := r.use()
+	cpu, voluntary, _ := r.use()
 	r.memory()
-	seconds := r.time.Seconds()
-	r.got["wake-ups"], r.got["cpu"] = float64(s.voluntary)/seconds, cpu.Seconds()*1e6/seconds
+	r.got["wake-ups"], r.got["cpu"] = float64(voluntary)/r.time.Seconds(), cpu.Seconds()*1e6/r.time.Seconds()
+	return nil
+}
+
+// inOrder calls functions until one fails.
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -1,17 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
+
+// numClientsID is the PMID of numClients.
+var numClientsID = pdu.NewPMID(2, 0, 3)
 
 // TestPaced tests the schedule: a time of one interval that begins in a pause has one fetch of
 // each client, and no fetch is due near its ends.
@@ -29,9 +36,10 @@ func TestPaced(t *testing.T) {
 			}
 			fetches := make([]int, p.Clients)
 			for n := range 10 * p.Clients {
-				d := p.due(n)
+				i := n % p.Clients
+				d := p.due(i, n/p.Clients)
 				if d >= begin && d < begin+p.Every {
-					fetches[n%p.Clients]++
+					fetches[i]++
 				}
 				if near := p.gap() / 4; d > begin-near && d < begin+near {
 					t.Errorf("%+v: fetch %d is due at %v, the pause is at %v", p, n, d, begin)
@@ -45,14 +53,30 @@ func TestPaced(t *testing.T) {
 }
 
 func TestPacedRequests(t *testing.T) {
-	for logger, want := range map[bool][]pdu.Type{true: {pdu.TypeProfile, pdu.TypeHighResFetch}, false: {pdu.TypeFetch}} {
-		var got []pdu.Type
-		for _, b := range (&pacedParams{Logger: logger, IDs: []pdu.PMID{numClients}}).requests() {
-			_, typ, _ := pdu.Header(b)
-			got = append(got, typ)
+	ids := []pdu.PMID{numClientsID}
+	for _, tt := range []struct {
+		p    pacedParams
+		want [][]pdu.Type // by write
+	}{
+		{pacedParams{IDs: ids, Logger: true}, [][]pdu.Type{{pdu.TypeProfile}, {pdu.TypeHighResFetch}}},
+		{pacedParams{IDs: ids}, [][]pdu.Type{{pdu.TypeFetch}}},
+		{pacedParams{IDs: ids, Newcomers: true}, [][]pdu.Type{{pdu.TypeProfile, pdu.TypeFetch}}},
+	} {
+		var got [][]pdu.Type
+		for _, write := range tt.p.requests() {
+			var types []pdu.Type
+			for r := pdu.NewReader(bytes.NewReader(write), 0); ; {
+				b, err := r.Next()
+				if err != nil {
+					break
+				}
+				_, typ, _ := pdu.Header(b)
+				types = append(types, typ)
+			}
+			got = append(got, types)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%v, not %v", got, want)
+		if !slices.EqualFunc(got, tt.want, slices.Equal[[]pdu.Type]) {
+			t.Errorf("%+v: %v, not %v", tt.p, got, tt.want)
 		}
 	}
 }
@@ -66,7 +90,7 @@ func TestPacer(t *testing.T) {
 	}
 	defer l.Close()
 	sets := func(n int) pdu.Message {
-		return &pdu.HighResResult{Sets: []pdu.ValueSet{{PMID: numClients, Values: slices.Repeat([]pdu.Value{{Inst: 1, Word: 2}}, n)}}}
+		return &pdu.HighResResult{Sets: []pdu.ValueSet{{PMID: numClientsID, Values: slices.Repeat([]pdu.Value{{Inst: 1, Word: 2}}, n)}}}
 	}
 	asked := make(chan pdu.Type, 40)
 	go func() {
@@ -92,7 +116,7 @@ func TestPacer(t *testing.T) {
 				switch typ {
 				case pdu.TypeCreds, pdu.TypeProfile:
 				case pdu.TypeDescReq:
-					c.Write(encode(&pdu.Desc{PMID: numClients, InDom: 5}))
+					c.Write(encode(&pdu.Desc{PMID: numClientsID, InDom: 5}))
 				default:
 					c.Write(encode(&pdu.Error{Code: pdu.ErrnoText}))
 				}
@@ -102,29 +126,27 @@ func TestPacer(t *testing.T) {
 			}
 		}
 	}()
-	p := &pacer{pacedParams: pacedParams{Port: l.Addr().(*net.TCPAddr).Port, Clients: 1, Every: time.Second, Logger: true, IDs: []pdu.PMID{numClients}}}
-	p.reqs = p.requests()
-	if err := p.open(); err != nil {
+	p := &paced{pacedParams: pacedParams{Network: "tcp4", Addr: l.Addr().String(), Clients: 1, Every: time.Second, Logger: true, IDs: []pdu.PMID{numClientsID}}}
+	conns, err := p.open()
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := &p.clients[0]
-	step := func(want pacedReport) {
-		t.Helper()
-		p.fetch(c)
-		p.fetch(c) // is skipped while the first has no reply
-		p.receive(c)
-		got := p.report()
-		got.P50, got.P99 = 0, 0
-		if want.Values = 1; got != want {
-			t.Errorf("%+v, not %+v", got, want)
+	c := conns[0]
+	for i, want := range []error{nil, nil, pdu.ErrnoAgain, io.EOF} {
+		err := p.fetch(c)
+		p.add(fetchTime, time.Now(), err)
+		if !errors.Is(err, want) {
+			t.Errorf("fetch %d: %v, not %v", i, err, want)
 		}
 	}
-	step(pacedReport{Skipped: 1}) // before the measurement
-	p.from = time.Now()
-	step(pacedReport{Fetches: 1, Skipped: 2})
-	step(pacedReport{Fetches: 1, Skipped: 3, Errors: 1, Error: pdu.ErrnoAgain.Error()})
-	step(pacedReport{Fetches: 1, Skipped: 4, Errors: 2, Error: pdu.ErrnoAgain.Error()})
-	step(pacedReport{Fetches: 1, Skipped: 4, Errors: 2, Error: pdu.ErrnoAgain.Error()}) // no connection
+	c.Close()
+	p.since[0] = time.Now().Add(-2 * lateAfter) // a fetch is under way
+	r := p.report()
+	w := r.Watches[fetchTime]
+	w.P50, w.P99, w.Max = 0, 0, 0
+	if want := (watched{Fetches: 7, Failed: 2, Error: pdu.ErrnoAgain.Error(), Late: 1}); w != want || r.Values != 1 {
+		t.Errorf("%+v, not %+v; %d values", w, want, r.Values)
+	}
 	var got []pdu.Type
 	for typ := range asked {
 		got = append(got, typ)
@@ -140,79 +162,78 @@ func TestPacer(t *testing.T) {
 	}
 }
 
-func TestPacedValues(t *testing.T) {
-	ids := []pdu.PMID{numClients, sampleOne}
+func TestValues(t *testing.T) {
+	one, two := pdu.NewPMID(2, 0, 3), pdu.NewPMID(domainSample, 0, 10)
 	set := func(id pdu.PMID, n int) pdu.ValueSet {
 		return pdu.ValueSet{PMID: id, Values: make([]pdu.Value, n)}
 	}
 	for _, tt := range []struct {
-		name string
-		m    pdu.Message
-		want int // 0 is an error
+		name      string
+		m         pdu.Message
+		some, all int // 0 is an error
 	}{
-		{"a metric without values", &pdu.Result{Sets: []pdu.ValueSet{set(numClients, 3), set(sampleOne, 0)}}, 3},
-		{"high resolution", &pdu.HighResResult{Sets: []pdu.ValueSet{set(numClients, 3), set(sampleOne, 1)}}, 4},
-		{"no values", &pdu.Result{Sets: []pdu.ValueSet{set(numClients, 0), set(sampleOne, 0)}}, 0},
-		{"other metrics", &pdu.Result{Sets: []pdu.ValueSet{set(sampleOne, 1), set(numClients, 1)}}, 0},
-		{"another PDU", &pdu.DescReq{PMID: numClients}, 0},
+		{"a metric without values", &pdu.Result{Sets: []pdu.ValueSet{set(one, 3), set(two, 0)}}, 3, 0},
+		{"high resolution", &pdu.HighResResult{Sets: []pdu.ValueSet{set(one, 3), set(two, 1)}}, 4, 4},
+		{"no values", &pdu.Result{Sets: []pdu.ValueSet{set(one, 0), set(two, 0)}}, 0, 0},
+		{"other metrics", &pdu.Result{Sets: []pdu.ValueSet{set(two, 1), set(one, 1)}}, 0, 0},
+		{"another PDU", &pdu.DescReq{PMID: one}, 0, 0},
 	} {
-		if n, err := pacedValues(encode(tt.m), ids); err == nil && n != tt.want || err != nil && tt.want != 0 {
-			t.Errorf("%s: %d values, %v", tt.name, n, err)
+		for all, want := range map[bool]int{false: tt.some, true: tt.all} {
+			sets, err := valuesOf(encode(tt.m), []pdu.PMID{one, two})
+			n := 0
+			if err == nil {
+				n, err = count(sets, all)
+			}
+			if (err == nil) != (want > 0) || err == nil && n != want {
+				t.Errorf("%s, all %v: %d values, %v", tt.name, all, n, err)
+			}
 		}
 	}
 }
 
-func TestParseSwitches(t *testing.T) {
-	text := "Name:\tvoluntary_ctxt_switches: 1\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n"
-	if got := parseSwitches(text); got != (switches{150, 545}) {
-		t.Errorf("%+v", got)
+func TestProcNumber(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "status")
+	if err := os.WriteFile(path, []byte("Name:\tvoluntary_ctxt_switches: 1\nVmRSS:\t  4660 kB\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{"VmRSS": 4660, "voluntary_ctxt_switches": 150, "nonvoluntary_ctxt_switches": 545, "VmHWM": 0} {
+		if got := procNumber(path, name); got != want {
+			t.Errorf("%s is %d, not %d", name, got, want)
+		}
 	}
 }
 
-// TestSince tests processes and threads that begin or end between two moments.
+// TestSince tests threads that begin or end between two moments.
 func TestSince(t *testing.T) {
-	before := usage{cpu: map[int]time.Duration{1: 100, 2: 50}, ended: 10,
-		threads: map[string]switches{"1": {10, 20}, "2": {1000, 1000}}}
-	after := usage{cpu: map[int]time.Duration{1: 130, 3: 7}, ended: 10 + 50 + 5,
-		threads: map[string]switches{"1": {11, 22}, "3": {100, 200}}}
-	if cpu, s := after.since(before); cpu != 30+7+5 || s != (switches{101, 202}) {
-		t.Errorf("%v, %+v", cpu, s)
-	}
-	after.ended = 10 // nothing has waited for process 2
-	if cpu, _ := after.since(before); cpu != 30+7 {
-		t.Errorf("%v", cpu)
+	before := usage{daemon: 100, all: 150, switches: map[string][2]int64{"1": {10, 20}, "2": {1000, 1000}}}
+	after := usage{daemon: 130, all: 187, switches: map[string][2]int64{"1": {11, 22}, "3": {100, 200}}}
+	if daemon, all, voluntary, involuntary := after.since(before); daemon != 30 || all != 37 || voluntary != 101 || involuntary != 202 {
+		t.Errorf("%v, %v, %d, %d", daemon, all, voluntary, involuntary)
 	}
 }
 
-// TestUsage tests a process below this one, and what is known of it when it has ended.
+// TestUsage tests a process below this one.
 func TestUsage(t *testing.T) {
-	before := usageOf(os.Getpid())
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	pid := cmd.Process.Pid
+	below := treeOf(os.Getpid())
+	if !slices.Contains(below.agents, pid) {
+		t.Fatalf("%d is not in %+v", pid, below)
+	}
+	before := below.usage()
 	const enough = 200 * time.Millisecond
-	for cpuTime(cmd.Process.Pid) < enough {
-		if err := cmd.Process.Signal(nil); errors.Is(err, os.ErrProcessDone) {
-			t.Fatal("sh has ended")
-		}
-		time.Sleep(time.Millisecond)
+	testutil.Eventually(t, "the process has run", func() bool { return cpuTime(pid) > enough })
+	daemon, all, _, involuntary := below.usage().since(before)
+	if all-daemon < enough/2 {
+		t.Errorf("CPU time of this process %v, with the other %v; %d switches", daemon, all, involuntary)
 	}
-	live := usageOf(os.Getpid())
-	if live.cpu[cmd.Process.Pid] < enough {
-		t.Errorf("CPU time of the process: %v", live.cpu[cmd.Process.Pid])
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	ended := usageOf(os.Getpid())
-	if _, lives := ended.cpu[cmd.Process.Pid]; lives {
-		t.Error("the process is there")
-	}
-	if cpu, s := ended.since(before); cpu < enough*9/10 || s.voluntary == 0 {
-		t.Errorf("since before: %v, %+v", cpu, s)
-	}
-	if used := ended.ended - before.ended; used < enough*9/10 {
-		t.Errorf("of child processes that have ended: %v", used)
+	if n := below.memory("VmRSS"); n <= rss(os.Getpid()) || memoryOf(pid, "Pss_Anon") == 0 {
+		t.Errorf("%d bytes of both", n)
 	}
 }
 

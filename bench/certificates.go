@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -24,83 +23,64 @@ const (
 	ecdsaKey = "ECDSA P-256"
 )
 
-// certificates are made once, so that all daemons show the same ones.
-type certificates struct {
-	authority *x509.Certificate
-	server    map[string]*tls.Certificate // by kind of key
-	client    *tls.Certificate
+// A certificate is that of a daemon, of its clients, and of the authority, all in one. It is made
+// once, so that all daemons show the same.
+type certificate struct {
+	der []byte
+	key crypto.Signer
 }
 
-var makeCertificates = sync.OnceValues(func() (*certificates, error) {
-	all := &certificates{server: map[string]*tls.Certificate{}}
-	ca, err := issue("ca", ecdsaKey, nil)
+var certificates = sync.OnceValues(func() (map[string]*certificate, error) {
+	one, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, err
 	}
-	all.authority = ca.Leaf
-	for _, kind := range []string{rsaKey, ecdsaKey} {
-		if all.server[kind], err = issue("server", kind, ca); err != nil {
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*certificate{}
+	for kind, key := range map[string]crypto.Signer{rsaKey: one, ecdsaKey: other} {
+		if all[kind], err = selfSigned(key); err != nil {
 			return nil, err
 		}
 	}
-	all.client, err = issue("client", ecdsaKey, ca)
-	return all, err
+	return all, nil
 })
 
-// issue makes a certificate that by signs; nil is the authority, which signs its own.
-func issue(name, kind string, by *tls.Certificate) (*tls.Certificate, error) {
-	var key crypto.Signer
-	var err error
-	if kind == rsaKey {
-		key, err = rsa.GenerateKey(rand.Reader, 2048)
-	} else {
-		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	}
-	if err != nil {
-		return nil, err
-	}
+func selfSigned(key crypto.Signer) (*certificate, error) {
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
-	parent, signer := c, crypto.PrivateKey(key)
-	if by == nil {
-		c.IsCA, c.BasicConstraintsValid = true, true
-	} else {
-		parent, signer = by.Leaf, by.PrivateKey
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	leaf, err := x509.ParseCertificate(der)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	return &certificate{der, key}, err
 }
 
-// write writes a tls.conf into dir, and the files that it names.
-func (all *certificates) write(dir, kind string) error {
-	cert := all.server[kind]
-	if cert == nil {
-		return fmt.Errorf("no certificate with a key of kind %q", kind)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+// write writes a tls.conf into dir, and the file that it names.
+func (c *certificate) write(dir string) error {
+	key, err := x509.MarshalPKCS8PrivateKey(c.key)
 	if err != nil {
 		return err
 	}
-	conf := ""
-	for _, f := range []struct {
-		option, name, kind string
-		der                []byte
-	}{
-		{"tls-ca-cert-file", "ca.crt", "CERTIFICATE", all.authority.Raw},
-		{"tls-cert-file", "server.crt", "CERTIFICATE", cert.Certificate[0]},
-		{"tls-key-file", "server.key", "PRIVATE KEY", key},
-	} {
-		path := filepath.Join(dir, f.name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600); err != nil {
-			return err
-		}
-		conf += f.option + " = " + path + "\n"
+	file := filepath.Join(dir, "server.pem")
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
 	}
+	conf := "tls-ca-cert-file = " + file + "\ntls-cert-file = " + file + "\ntls-key-file = " + file + "\n"
 	return os.WriteFile(filepath.Join(dir, "tls.conf"), []byte(conf), 0o644)
+}
+
+// clientTLS returns the configuration of clients, without a certificate.
+//
+// They offer only X25519, as OpenSSL 3.0 does. Package tls also offers a hybrid with
+// ML-KEM-768, which only the pmcd of this module would choose: it would have more to do than
+// C pmcd, and so would its clients.
+func clientTLS() *tls.Config {
+	return &tls.Config{
+		InsecureSkipVerify: true, // as PCP's clients do, unless their tls.conf says otherwise
+		MinVersion:         tls.VersionTLS13,
+		CurvePreferences:   []tls.CurveID{tls.X25519},
+	}
 }

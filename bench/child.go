@@ -19,11 +19,8 @@ const childArg = "child"
 // childKinds are what a child can be. Each is called with its parameters. It reads
 // commands from lines, and replies to each with one line.
 var childKinds = map[string]func(params []byte, lines *bufio.Scanner) error{
-	"attack":   attackMain,
-	"newcomer": newcomerMain,
-	"paced":    pacedMain,
-	"sink":     sinkMain,
-	"victim":   victimMain,
+	"attack": attackMain,
+	"paced":  pacedMain,
 }
 
 // childMain is the main function of a child.
@@ -53,37 +50,22 @@ type child struct {
 // childTimeout is how long a child may take for a reply.
 const childTimeout = 90 * time.Second
 
-// spawnOptions say how a child differs from this process.
-type spawnOptions struct {
-	nice bool       // lowest priority
-	user bool       // another user, if this one is root
-	net  *namespace // its network, if not nil
-}
-
-// nobody is the user of a child that has no rights.
-const nobody = 65534
-
-// spawn starts a child.
-func spawn(kind string, params any, o spawnOptions) (*child, error) {
+// spawn starts a child. The words before are a command that becomes it, such as nice. It need not be
+// able to read this program's directory: the program is descriptor 3.
+func spawn(kind string, params any, before ...string) (*child, error) {
 	text, err := json.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"/proc/self/exe", childArg, kind, string(text)}
-	if o.nice {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		args[0] = self
-		args = append([]string{"nice", "-n", "19"}, args...)
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, err
 	}
+	defer self.Close()
+	args := append(before, "/proc/self/fd/3", childArg, kind, string(text))
 	c := &child{cmd: exec.Command(args[0], args[1:]...), lines: make(chan []byte, 1)}
-	c.cmd.Stderr = os.Stderr
+	c.cmd.Stderr, c.cmd.ExtraFiles = os.Stderr, []*os.File{self}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C is for the parent
-	if o.user && os.Geteuid() == 0 {
-		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-	}
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -91,7 +73,7 @@ func spawn(kind string, params any, o spawnOptions) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.net.do(c.cmd.Start); err != nil {
+	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -23,165 +23,141 @@ const (
 	replyTimeout = 30 * time.Second
 )
 
-// A client is one connection of a closed loop. Its requests are encoded before, and most of
-// its replies are compared and not decoded. Requests that are not measured are made by package
-// pmapi, which costs more. In turns with both daemons on 2 CPUs, p50 of fetch-one was 17 to 21 µs
-// with this client and 23 to 26 with pmapi, that of name 17 to 21 and 24 to 28, and the CPU time
-// of the client for a name 11 to 12 µs and 15 to 18.
+// A client is one connection. Its requests are encoded before, and most of its replies are compared
+// and not decoded. Requests that are not measured are made by package pmapi, which costs more. In
+// turns with both daemons on 2 CPUs, p50 of fetch-one was 17 to 21 µs with this client and 23 to 26
+// with pmapi, that of name 17 to 21 and 24 to 28, and the CPU time of the client for a name 11 to
+// 12 µs and 15 to 18.
 type client struct {
-	conn io.ReadWriteCloser
+	conn net.Conn
 	r    *pdu.Reader
 }
 
-// A socket is a blocking descriptor. Package net would add the cost of the network
-// poller to each reply, which a C client does not have.
-type socket int
+// A blocking connection is for a closed loop. Package net would add the cost of the network poller
+// to each reply, which a C client does not have.
+type blocking struct{ *os.File }
 
-func (s socket) Read(b []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(s), b)
-		switch {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			return 0, os.ErrDeadlineExceeded
-		case err != nil:
-			return 0, os.NewSyscallError("read", err)
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
+func (blocking) LocalAddr() net.Addr  { return nil }
+func (blocking) RemoteAddr() net.Addr { return nil }
+
+func (b blocking) Read(p []byte) (int, error) {
+	n, err := b.File.Read(p)
+	if errors.Is(err, unix.EAGAIN) {
+		err = os.ErrDeadlineExceeded
 	}
+	return n, err
 }
 
-func (s socket) Write(b []byte) (int, error) {
-	done := 0
-	for done < len(b) {
-		n, err := unix.Write(int(s), b[done:])
-		switch {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			return done, os.ErrDeadlineExceeded
-		case err != nil:
-			return done, os.NewSyscallError("write", err)
-		default:
-			done += n
-		}
-	}
-	return done, nil
-}
-
-// timeout limits each read and write.
-func (s socket) timeout(d time.Duration) error {
-	tv := unix.NsecToTimeval(d.Nanoseconds())
+// SetDeadline limits each read and write by the time from now to t.
+func (b blocking) SetDeadline(t time.Time) error {
+	fd, tv := int(b.Fd()), unix.NsecToTimeval(time.Until(t).Nanoseconds())
 	return errors.Join(
-		unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
-		unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
 }
 
-func (s socket) Close() error { return unix.Close(int(s)) }
-
-// source returns a loopback address for a connection. The address changes, because
-// many connections in a row would use up the ports of one address.
-func source() [4]byte { return [4]byte{127, 0, 1, byte(1 + rand.IntN(250))} }
-
-// connect opens a socket to a port of 127.0.0.1.
-func connect(port int) (s socket, err error) {
+// dialBlocking connects to a port of 127.0.0.1, with TLS if cfg is not nil.
+func dialBlocking(port int, cfg *tls.Config) (*client, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, os.NewSyscallError("socket", err)
+		return nil, os.NewSyscallError("socket", err)
 	}
-	defer func() {
-		if err != nil {
-			unix.Close(fd)
-		}
-	}()
+	b := blocking{os.NewFile(uintptr(fd), "pmcd")}
+	// The source changes, because many connections in a row would use up the ports of one address.
 	if err := errors.Join(
-		socket(fd).timeout(connectTimeout),
+		b.SetDeadline(time.Now().Add(connectTimeout)),
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
-		unix.Bind(fd, &unix.SockaddrInet4{Addr: source()}),
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 1, byte(1 + rand.IntN(250))}}),
 	); err != nil {
-		return 0, err
+		b.Close()
+		return nil, err
 	}
-	err = unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
-	if err == unix.EINTR { // a signal of the Go runtime; it goes on connecting
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		for err == unix.EINTR {
-			_, err = unix.Poll(p, int(connectTimeout.Milliseconds()))
-		}
-		if err == nil {
-			var sts int
-			if sts, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); sts != 0 {
-				err = unix.Errno(sts)
-			}
-		}
+	err = unix.EINTR
+	for err == unix.EINTR { // a signal of the Go runtime; the next call waits for the same connection
+		err = unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err != nil {
-		return 0, os.NewSyscallError("connect", err)
+		b.Close()
+		return nil, os.NewSyscallError("connect", err)
 	}
-	return socket(fd), nil
-}
-
-// dial connects and sends the greeting.
-func dial(port int) (*client, error) {
-	s, err := connect(port)
+	c, err := greet(b, cfg, profile)
 	if err != nil {
 		return nil, err
 	}
-	c, err := greet(s)
-	if err != nil {
-		return nil, err
-	}
-	return c, s.timeout(replyTimeout)
+	return c, b.SetDeadline(time.Now().Add(replyTimeout))
 }
 
-// dialNet is dial with package net, for many clients that connect at the same
-// moment. With dial, each would need a thread.
-func (r *run) dialNet() (*client, error) {
-	d := net.Dialer{Timeout: connectTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(source()), 0))}
-	conn, err := d.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", r.port))
+// dial connects by package net: for many clients at the same moment, each of which would need a
+// thread, and for those that are not in a closed loop. All must be done when connectTimeout has
+// passed, unless the caller sets another deadline.
+func dial(network, addr string, cfg *tls.Config, first []byte) (*client, error) {
+	conn, err := net.DialTimeout(network, addr, connectTimeout)
 	if err != nil {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(connectTimeout))
-	if r.setup.tls != "" {
-		return greetSecure(conn, clientTLS(nil))
-	}
-	return greet(conn)
+	return greet(conn, cfg, first)
 }
 
-// hello is the first data that a client sends: its version, and a profile of all
-// instances, which must precede the first fetch.
-var hello = encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+// profile is of all instances. It must precede the first fetch.
+var profile = encode(&pdu.Profile{})
 
-func greet(conn io.ReadWriteCloser) (*client, error) { return greetWith(conn, hello) }
+// creds is the CREDS PDU of a client.
+func creds(f pdu.Features) []byte {
+	return encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(f)}})
+}
 
-// greetWith reads the greeting, and sends hello.
-func greetWith(conn io.ReadWriteCloser, hello []byte) (*client, error) {
-	c := &client{conn: conn, r: pdu.NewReader(conn, 0)}
-	b, err := c.r.Next()
-	var m pdu.Error
-	if err == nil {
-		_, err = pdu.ParseInto(b, &m)
-	}
-	switch {
-	case err != nil:
-	case !m.Greeting:
-		err = errors.New("no greeting")
-	case m.Code < 0:
-		err = pdu.FromGreetingCode(m.Code)
-	default:
-		_, err = conn.Write(hello)
-	}
-	if err != nil {
+// greet reads the greeting, agrees on TLS if cfg is not nil, and sends CREDS and the first request
+// that has no reply. It closes conn if there is an error.
+func greet(conn net.Conn, cfg *tls.Config, first []byte) (c *client, err error) {
+	phase := "greeting"
+	defer func() {
+		if err == nil {
+			return
+		}
 		conn.Close()
+		c = nil
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			err = op.Err // without the addresses
 		}
-		return nil, fmt.Errorf("greeting: %w", err)
+		err = fmt.Errorf("%s: %w", phase, err)
+	}()
+	c = &client{conn: conn, r: pdu.NewReader(conn, 0)}
+	greeting, err := c.status()
+	switch {
+	case err != nil:
+		return c, err
+	case !greeting.Greeting:
+		return c, errors.New("there is none")
+	case greeting.Code < 0:
+		return c, pdu.FromGreetingCode(greeting.Code)
+	case cfg == nil:
+		_, err = conn.Write(append(creds(0), first...))
+		return c, err
 	}
-	return c, nil
+	phase = "TLS"
+	if _, err = conn.Write(creds(pdu.FeatureSecure | pdu.FeatureSecureAck)); err != nil {
+		return c, err
+	}
+	if ack, err := c.status(); err != nil || ack.Code != 0 {
+		return c, cmp.Or(err, error(ack.Code))
+	}
+	s := tls.Client(conn, cfg)
+	if err = s.Handshake(); err != nil {
+		return c, err
+	}
+	_, err = s.Write(first)
+	return &client{conn: s, r: pdu.NewReader(s, 0)}, err
+}
+
+// status reads an ERROR PDU.
+func (c *client) status() (m pdu.Error, err error) {
+	b, err := c.r.Next()
+	if err == nil {
+		_, err = pdu.ParseInto(b, &m)
+	}
+	return m, err
 }
 
 func (c *client) Close() error { return c.conn.Close() }
@@ -226,6 +202,12 @@ func (c *client) reply() ([]byte, error) {
 	}
 }
 
+// isBroken reports whether a connection is of no further use after an error.
+func isBroken(err error) bool {
+	code := pdu.Errno(0)
+	return err != nil && !errors.As(err, &code)
+}
+
 // ask is call with a decoded reply of type T.
 func ask[T pdu.Message](c *client, req pdu.Message) (reply T, err error) {
 	b, err := c.call(encode(req))
@@ -241,38 +223,4 @@ func ask[T pdu.Message](c *client, req pdu.Message) (reply T, err error) {
 		return reply, fmt.Errorf("%v in reply to %v", m.Type(), req.Type())
 	}
 	return reply, nil
-}
-
-// fetch returns the values of metrics.
-func (c *client) fetch(ids ...pdu.PMID) ([]pdu.ValueSet, error) {
-	m, err := ask[*pdu.Result](c, &pdu.Fetch{PMIDs: ids})
-	if err != nil {
-		return nil, err
-	}
-	return m.Sets, haveIDs(m.Sets, ids)
-}
-
-func haveIDs(sets []pdu.ValueSet, ids []pdu.PMID) error {
-	if len(sets) != len(ids) {
-		return fmt.Errorf("%d value sets for %d metrics", len(sets), len(ids))
-	}
-	for i, s := range sets {
-		if s.PMID != ids[i] {
-			return fmt.Errorf("values of %v, not of %v", s.PMID, ids[i])
-		}
-	}
-	return nil
-}
-
-// haveValues returns an error unless all metrics have values.
-func haveValues(sets []pdu.ValueSet) error {
-	for _, s := range sets {
-		if s.Err != 0 {
-			return fmt.Errorf("%v: %w", s.PMID, s.Err)
-		}
-		if len(s.Values) == 0 {
-			return fmt.Errorf("%v: %w", s.PMID, pdu.ErrnoValue)
-		}
-	}
-	return nil
 }

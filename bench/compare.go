@@ -96,7 +96,8 @@ func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []r
 		}
 		if on != last.on {
 			remove()
-			if remove, err = last.on.make(o.base); err != nil {
+			if remove, err = last.on.add(o.base); err != nil {
+				remove = func() {}
 				return results, err
 			}
 		}
@@ -126,7 +127,7 @@ func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []r
 // round runs a scenario once with one daemon, which is started if it does not
 // run.
 func (o *options) round(s scenario, i int, d **daemon, out *side) {
-	r := &run{options: o, setup: s.setup, program: [sides]string{o.c, o.pmcd}[i], ours: i == ours, time: cmp.Or(o.time, usualTime), got: map[string]float64{}}
+	r := o.newRun(s.setup, i)
 	if s.calm {
 		r.time = cmp.Or(o.time, longTime)
 	}
@@ -135,12 +136,7 @@ func (o *options) round(s scenario, i int, d **daemon, out *side) {
 			return s.run(r)
 		}
 		if *d == nil {
-			if *d, err = start(o.base, r.program, s.setup, r.ours); err != nil {
-				return err
-			}
-			if _, err = (*d).ready(s.setup.metrics()...); err != nil {
-				(*d).stop()
-				*d = nil
+			if *d, err = r.start(); err != nil {
 				return err
 			}
 		}

@@ -1,26 +1,35 @@
 package main
 
 import (
-	"sync"
+	"bytes"
+	"context"
+	"net"
+	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/gopcp/pmcd/bench/attack"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// contention measures a client that fetches from an agent: first alone, and then
-// for the time d while other runs. Other is called with a channel that is closed at
-// the end.
-func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(r *run) error {
+// contention measures a client that fetches from an agent: first alone, and then for the time d
+// beside another client, which connects again when its connection ends.
+func contention(d time.Duration, other func(r *run) (attack.Script, error)) func(r *run) error {
 	return func(r *run) error {
-		l, err := r.fetchLoad(1, sampleOne)
+		script, err := other(r)
+		if err != nil {
+			return err
+		}
+		script.Once = slices.Concat(creds(0), profile, script.Once)
+		ids, err := r.ids(sampleOne)
+		if err != nil {
+			return err
+		}
+		l, err := r.fetchLoad(1, true, ids...)
 		if err != nil {
 			return err
 		}
 		l.time = time.Second
 		alone := r.measure(l)
-		before := rss(r.pid())
 
 		// The client connects before the other one, because C pmcd does not accept
 		// it afterwards.
@@ -35,106 +44,54 @@ func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(
 			}
 			return r.dial()
 		}
-		stop := make(chan struct{})
-		peak := before
-		var wg sync.WaitGroup
-		wg.Go(func() { other(r, stop) })
-		wg.Go(func() {
-			for tick := time.NewTicker(20 * time.Millisecond); ; {
-				select {
-				case <-stop:
-					tick.Stop()
-					return
-				case <-tick.C:
-					peak = max(peak, rss(r.pid()))
+		before := rss(r.pid())
+		resetPeak(r.pid())
+		ctx, cancel := context.WithCancel(context.Background())
+		a := attack.Start(ctx, attack.Attack{
+			Conns: 1, Retry: 10 * time.Millisecond, Script: func(int) attack.Script { return script },
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp4", r.addr())
+				if err == nil { // it gives up, or C pmcd would block for ever
+					err = conn.SetWriteDeadline(time.Now().Add(connectTimeout))
 				}
-			}
+				return conn, err
+			},
 		})
 		l.time = d
 		t := r.measure(l)
-		close(stop)
-		wg.Wait()
+		peak := memoryOf(r.pid(), "VmHWM")
+		cancel()
+		<-a.Done()
 		r.got["p99/alone"] = t.at(0.99) / alone.at(0.99)
 		r.got["RSS growth"] = float64(peak-before) / 1024
 		return nil
 	}
 }
 
-// until calls act with a new connection, again and again, until stop is closed.
-// Then it shuts the connection down, so that reads and writes of act fail.
-func until(stop <-chan struct{}, r *run, act func(s socket, c *client)) {
-	for {
-		s, err := connect(r.port)
-		if err == nil {
-			var c *client
-			if c, err = greet(s); err == nil {
-				over := make(chan struct{})
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					select {
-					case <-stop:
-						unix.Shutdown(int(s), unix.SHUT_RDWR)
-					case <-over:
-					}
-				})
-				act(s, c)
-				close(over)
-				wg.Wait()
-				c.Close()
-			}
-		}
-		select {
-		case <-stop:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // waiting fetches from the slow agent, with or without success.
-func waiting(r *run, stop <-chan struct{}) {
-	until(stop, r, func(_ socket, c *client) {
-		for {
-			if _, err := c.fetch(slowCount); err != nil {
-				return
-			}
-		}
-	})
+func waiting(*run) (attack.Script, error) {
+	slow := encode(&pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(domainSlow, 0, 0)}})
+	return attack.Script{Repeat: [][]byte{slow}, Wait: true}, nil
 }
 
 // halfPDU sends the first half of a request.
-func halfPDU(r *run, stop <-chan struct{}) {
-	req := encode(&pdu.DescReq{PMID: numClients})
-	until(stop, r, func(s socket, c *client) {
-		if _, err := s.Write(req[:len(req)/2]); err == nil {
-			c.r.Next()
-		}
-	})
+func halfPDU(*run) (attack.Script, error) {
+	req := encode(&pdu.DescReq{})
+	return attack.Script{Once: req[:len(req)/2]}, nil
 }
 
-// flood sends a request again and again and reads no reply.
-func flood(req []byte) func(r *run, stop <-chan struct{}) {
-	return func(r *run, stop <-chan struct{}) {
-		var many []byte
-		for len(many) < 32<<10 {
-			many = append(many, req...)
-		}
-		until(stop, r, func(s socket, _ *client) {
-			for {
-				if _, err := s.Write(many); err != nil {
-					return
-				}
-			}
-		})
-	}
+// flood sends requests again and again and reads no reply.
+func flood(req []byte) attack.Script {
+	return attack.Script{Repeat: [][]byte{bytes.Repeat(req, 32<<10/len(req))}, Unread: true}
 }
 
 // floodFetch is flood with fetches of 20 metrics.
-func floodFetch(r *run, stop <-chan struct{}) {
+func floodFetch(r *run) (attack.Script, error) {
 	ids, err := r.ids(benchMetrics...)
-	if err != nil {
-		r.count(timing{errs: 1, err: err})
-		return
-	}
-	flood(encode(&pdu.Fetch{PMIDs: ids}))(r, stop)
+	return flood(encode(&pdu.Fetch{PMIDs: ids})), err
+}
+
+// floodTraverse is flood with requests for all names.
+func floodTraverse(*run) (attack.Script, error) {
+	return flood(encode(&pdu.PMNSTraverse{})), nil
 }

@@ -190,24 +190,33 @@ func (d *daemon) ready(names ...string) (time.Duration, error) {
 				}
 			}
 		}
-		return haveValues(r.Sets)
+		_, err = count(r.Sets, true)
+		return err
 	})
 	return time.Since(d.began), err
+}
+
+// end sends SIGTERM and returns the seconds until the daemon has ended. After a time it is killed.
+func (d *daemon) end(timeout time.Duration) (seconds float64, err error) {
+	from := time.Now()
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+	case <-time.After(timeout):
+		err = fmt.Errorf("pmcd has not exited %v after SIGTERM", timeout)
+		d.cmd.Process.Kill()
+		<-d.exited
+	}
+	return time.Since(from).Seconds(), err
 }
 
 // stop ends the daemon and its child processes.
 func (d *daemon) stop() {
 	below := treeOf(d.pid())
-	d.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-d.exited:
-	case <-time.After(5 * time.Second):
-		d.cmd.Process.Kill()
-		<-d.exited
-	}
+	d.end(5 * time.Second)
 	// Agents exit when their pipe is closed. Those of C pmcd are in its process
 	// group; this pmcd has waited for its own.
-	for _, pid := range append(below.agents, below.helpers...) {
+	for _, pid := range below.pids() {
 		for range 100 {
 			if syscall.Kill(pid, 0) != nil {
 				break

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,14 +84,9 @@ var attackScenarios = []attackScenario{
 	{"honest", "64 clients in a closed loop, none is hostile", nil, setup{}, false},
 }
 
-// attackNamed returns the attack of a name, or nil.
-func attackNamed(name string) *attackScenario {
-	for i := range attackScenarios {
-		if attackScenarios[i].name == name {
-			return &attackScenarios[i]
-		}
-	}
-	return nil
+// attackNamed returns the index of the attack of a name, or -1.
+func attackNamed(name string) int {
+	return slices.IndexFunc(attackScenarios, func(h attackScenario) bool { return h.name == name })
 }
 
 // pick returns the attacks of -hostile.
@@ -99,11 +95,11 @@ func (h hostileOptions) pick() (picked []attackScenario, err error) {
 		return attackScenarios, nil
 	}
 	for name := range strings.SplitSeq(h.names, ",") {
-		one := attackNamed(name)
-		if one == nil {
+		i := attackNamed(name)
+		if i < 0 {
 			return nil, fmt.Errorf("no attack %q (-list names them)", name)
 		}
-		picked = append(picked, *one)
+		picked = append(picked, attackScenarios[i])
 	}
 	return picked, nil
 }
@@ -115,14 +111,13 @@ func (o *options) runHostile(out io.Writer, stop <-chan os.Signal) error {
 		return err
 	}
 	g := &attackBench{options: o, stop: stop, tree: filepath.Join(o.base, "host")}
-	if err := writeTree(g.tree, linuxhosts.Join(linuxhosts.NUMA(4, 128), linuxhosts.Interrupts(128, 128),
-		linuxhosts.Files{"proc/loadavg": "0.50 0.25 0.12 3/777 4194303\n"})); err != nil {
+	if err := writeTree(g.tree, composed(128)); err != nil {
 		return err
 	}
-	if g.net, err = newNamespace(); err != nil {
+	if err := g.otherHost(); err != nil {
 		fmt.Fprintf(o.progress, "no client with an address of another host: %v\n", err)
 	}
-	defer g.net.close()
+	defer g.noOtherHost()
 	var attacks []attackResult
 	var honest []result
 	for _, h := range picked {
@@ -133,8 +128,8 @@ func (o *options) runHostile(out io.Writer, stop <-chan os.Signal) error {
 				if i == theirs && !o.hostile.both {
 					continue
 				}
-				var r attackResult
-				if r, err = g.measure(h, i); errors.Is(err, errInterrupted) {
+				r := attackResult{Attack: h.name, About: h.about, Side: sideNames[i]}
+				if err = g.measure(h, i, &r); errors.Is(err, errInterrupted) {
 					break
 				}
 				if err != nil {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -21,11 +19,11 @@ const (
 // An attackResult is what was measured of one attack on one daemon.
 type attackResult struct {
 	Attack, About, Side string
-	Attacked, Control   map[string]watched // by victim and metric
-	Newcomers           []watched          // newcomerTimes
-	RSS, Anon           float64            // the most over idle, in MB
-	CPU, ControlCPU     cpuPercent
-	Watchdog            float64 // the longest time between two notifications, in seconds
+	Alone, Attacked     map[string]watched // by victim and metric: before the attack, and beside it
+	Newcomers           []watched          // by what they measure
+	RSS                 float64            // the most over idle, in MB
+	CPU, AgentCPU       float64            // of the daemon with its helpers and of agents in other processes, in percent of one CPU
+	Watchdog            float64            // the longest time between two notifications, in seconds
 	HasWatchdog         bool
 	End                 float64 // seconds from SIGTERM
 	Ramp, Attackers     attackReport
@@ -40,19 +38,9 @@ func (r *attackResult) worst() (name string, missed bool) {
 		if name == "" || w.P99 > r.Attacked[name].P99 {
 			name = n
 		}
-		if w.Fetches == 0 || w.P99 > maxP99 {
-			missed = true
-		}
+		missed = missed || w.Fetches == 0 || w.P99 > maxP99
 	}
 	return name, missed || name == ""
-}
-
-// bad returns how many answers were late or failed.
-func (r *attackResult) bad() (late, failed int) {
-	for _, w := range r.Attacked {
-		late, failed = late+w.Late, failed+w.Failed
-	}
-	return late, failed
 }
 
 // slowest returns the largest p99 that newcomers have measured, and what it is. It reports
@@ -67,16 +55,8 @@ func (r *attackResult) slowest() (ms float64, what string, missed bool) {
 	return ms, what, missed || ms > maxNewcomer || what == ""
 }
 
-// longest returns the longest time that a victim waited, in milliseconds.
-func (r *attackResult) longest() (ms float64) {
-	for _, w := range r.Attacked {
-		ms = max(ms, w.Max)
-	}
-	return ms
-}
-
-var hostileColumns = []string{"worst victim", "p50, ms", "p99, ms", "control p99, ms", "p99 ratio", "max, ms", "late", "failed", "newcomer p99, ms",
-	"RSS over idle, MB", "anonymous, MB", "CPU, %", "of agents, %", "of others, %", "watchdog, s", "SIGTERM, s", "sent, MB/s", "replies/s", "limits"}
+var hostileColumns = []string{"worst victim", "p50, ms", "p99, ms", "before, ms", "max, ms", "late", "failed", "newcomer p99, ms",
+	"RSS over idle, MB", "CPU, %", "of agents, %", "watchdog, s", "SIGTERM, s", "sent, MB/s", "replies/s", "limits"}
 
 // row returns the cells of a result, in the order of hostileColumns. It sets Passed.
 func (r *attackResult) row() []string {
@@ -90,8 +70,11 @@ func (r *attackResult) row() []string {
 		}
 	}
 	name, slow := r.worst()
-	w, c := r.Attacked[name], r.Control[name]
-	late, failed := r.bad()
+	w := r.Attacked[name]
+	late, failed, longest := 0, 0, 0.
+	for _, w := range r.Attacked {
+		late, failed, longest = late+w.Late, failed+w.Failed, max(longest, w.Max)
+	}
 	mark(slow, "p99")
 	mark(late > 0, "late")
 	mark(failed > 0, "failed")
@@ -110,8 +93,8 @@ func (r *attackResult) row() []string {
 		dog = number(r.Watchdog)
 	}
 	rate := func(n int64) float64 { return float64(n) / max(r.Attackers.Seconds, 1e-3) }
-	return []string{name, number(w.P50), number(w.P99), number(c.P99), number(w.P99 / c.P99), number(r.longest()), fmt.Sprint(late), fmt.Sprint(failed), number(ms) + " (" + what + ")",
-		number(r.RSS), number(r.Anon), number(r.CPU.Daemon), number(r.CPU.Agents), number(max(r.CPU.Others, r.ControlCPU.Others)), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
+	return []string{name, number(w.P50), number(w.P99), number(r.Alone[name].P99), number(longest), fmt.Sprint(late), fmt.Sprint(failed), number(ms) + " (" + what + ")",
+		number(r.RSS), number(r.CPU), number(r.AgentCPU), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
 }
 
 // hostileTable writes the results as a table in Markdown.
@@ -136,19 +119,9 @@ func (o *options) reportHostile(out io.Writer, attacks []attackResult, honest []
 		table(&b, honest)
 	}
 	_, err := out.Write(b.Bytes())
-	if o.text != "" {
-		err = errors.Join(err, os.WriteFile(o.text, b.Bytes(), 0o644))
-	}
-	if o.json != "" {
-		text, e := json.MarshalIndent(struct {
-			Host    string
-			Attacks []attackResult
-			Results []result
-		}{host(), attacks, honest}, "", " ")
-		if e == nil {
-			e = os.WriteFile(o.json, append(text, '\n'), 0o644)
-		}
-		err = errors.Join(err, e)
-	}
-	return err
+	return errors.Join(err, o.write(b.Bytes(), struct {
+		Host    string
+		Attacks []attackResult
+		Results []result
+	}{host(), attacks, honest}))
 }

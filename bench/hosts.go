@@ -6,16 +6,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // Metrics that group hosts fetches.
 var (
 	processFew  = []string{"proc.psinfo.pid", "proc.psinfo.cmd", "proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.rss", "proc.psinfo.psargs", "proc.memory.rss", "proc.id.uid"}
-	processMany = []string{"proc.psinfo", "proc.memory", "proc.io", "proc.id"}
+	processMany = []string{"proc.psinfo.*", "proc.memory.*", "proc.io.*", "proc.id.*"}
 )
 
 // hostScenarios are of hosts with many processes, control groups, CPUs, sockets, interfaces or
@@ -27,27 +24,27 @@ func hostScenarios() (all []scenario) {
 			{key: "peak", unit: "MB"}, {key: "Pss_Anon", unit: "MB", goal: memory}, {key: "values"}}})
 	}
 	for _, n := range []int{100, 1000, 3000, 10_000} {
-		on, of := population{processes: n}, fmt.Sprintf(" of %d processes", n)
+		on, of := population{"processes", n}, fmt.Sprintf(" of %d processes", n)
 		add(fmt.Sprint("procs-few-", n), "8 metrics"+of, on, 0.8, 0.75, 0, fetchHost(false, processFew...))
 		add(fmt.Sprint("procs-all-", n), "111 metrics"+of, on, 0.9, 0.8, 0, fetchHost(false, processMany...))
 		add(fmt.Sprint("procs-one-", n), "8 metrics of one"+of, on, 0.1, 0.1, 0, fetchHost(true, processFew...))
 		add(fmt.Sprint("procs-count-", n), "the number"+of, on, 0, 0, 0, fetchHost(false, "proc.nprocs"))
 	}
 	for _, n := range []int{20, 1000} {
-		add(fmt.Sprint("groups-", n), fmt.Sprintf("cgroup.* of %d groups", n), population{groups: n}, 0, 0, 0, fetchHost(false, "cgroup"))
+		add(fmt.Sprint("groups-", n), fmt.Sprintf("cgroup.* of %d groups", n), population{"groups", n}, 0, 0, 0, fetchHost(false, "cgroup.*"))
 	}
-	add("groups1-1000", "cgroup.* of 1000 groups in each of five hierarchies of version 1", population{groups1: 1000}, 0, 0, 0, fetchHost(false, "cgroup"))
-	add("cpus-256", "kernel.percpu.* of 256 CPUs", population{cpus: 256}, 0.4, 0.4, 0, fetchHost(false, "kernel.percpu"))
-	add("sockets-2000", "network.* beside 2,000 TCP connections", population{sockets: 2000}, 0, 0, 0, fetchHost(false, "network"))
-	add("interfaces-1000", "network.interface.* of 1,000 interfaces", population{interfaces: 1000}, 0, 0, 0, fetchHost(false, "network.interface"))
-	add("mounts-5000", "filesys.* beside 5,000 mounts", population{mounts: 5000}, 0.4, 0, 0, fetchHost(false, "filesys"))
+	add("groups1-1000", "cgroup.* of 1000 groups in each of five hierarchies of version 1", population{"groups1", 1000}, 0, 0, 0, fetchHost(false, "cgroup.*"))
+	add("cpus-256", "kernel.percpu.* of 256 CPUs", population{"cpus", 256}, 0.4, 0.4, 0, fetchHost(false, "kernel.percpu.*"))
+	add("sockets-2000", "network.* beside 2,000 TCP connections", population{"sockets", 2000}, 0, 0, 0, fetchHost(false, "network.*"))
+	add("interfaces-1000", "network.interface.* of 1,000 interfaces", population{"interfaces", 1000}, 0, 0, 0, fetchHost(false, "network.interface.*"))
+	add("mounts-5000", "filesys.* beside 5,000 mounts", population{"mounts", 5000}, 0.4, 0, 0, fetchHost(false, "filesys.*"))
 	many := fetchHost(false, processMany...)
-	add("procs-later", "a minute after 111 metrics of 3000 processes", population{processes: 3000}, 0, 0, 1, func(r *run) error {
+	add("procs-later", "a minute after 111 metrics of 3000 processes", population{"processes", 3000}, 0, 0, 1, func(r *run) error {
 		if err := many(r); err != nil {
 			return err
 		}
 		time.Sleep(65 * time.Second)
-		r.got["Pss_Anon"] = float64(treeOf(r.pid()).pssAnon()) / 1e6
+		r.got["Pss_Anon"] = float64(treeOf(r.pid()).memory("Pss_Anon")) / 1e6
 		return nil
 	})
 	all[len(all)-1].rounds, all[len(all)-1].fresh = 1, true
@@ -58,14 +55,11 @@ func hostScenarios() (all []scenario) {
 // the bench alone.
 func fetchHost(one bool, names ...string) func(r *run) error {
 	return func(r *run) error {
-		var ids []pdu.PMID
-		if err := r.with(func(c *pmapi.Client) (err error) {
-			_, ids, err = below(c, names...)
-			return err
-		}); err != nil {
+		ids, err := r.ids(names...)
+		if err != nil {
 			return err
 		}
-		c, err := dialUnix(filepath.Join(r.dir, "sock"))
+		c, err := dial("unix", filepath.Join(r.dir, "sock"), nil, profile)
 		if err != nil {
 			return err
 		}
@@ -77,28 +71,21 @@ func fetchHost(one bool, names ...string) func(r *run) error {
 				return err
 			}
 		}
-		req := encode(&pdu.Fetch{PMIDs: ids})
-		b, err := c.call(req) // the first one makes tables
-		var result pdu.Result
-		if err == nil {
-			_, err = pdu.ParseInto(b, &result)
-		}
+		c.conn.SetDeadline(time.Time{})
+		sets, err := c.fetch(ids...) // the first one makes tables
 		if err != nil {
 			return err
 		}
-		values := 0
-		for _, s := range result.Sets {
-			values += len(s.Values)
-		}
-		if values == 0 {
-			return pdu.ErrnoValue
+		values, err := count(sets, false)
+		if err != nil {
+			return err
 		}
 		below := treeOf(r.pid())
-		var watches []*memoryWatch
 		for _, pid := range below.pids() {
-			watches = append(watches, watchMemory(pid))
+			resetPeak(pid)
 		}
-		_, before := below.cpu()
+		req := encode(&pdu.Fetch{PMIDs: ids})
+		before := below.usage()
 		began, n := time.Now(), 0.
 		for ; n < 2 || time.Since(began) < r.time; n++ {
 			if _, err = c.call(req); err != nil {
@@ -106,35 +93,11 @@ func fetchHost(one bool, names ...string) func(r *run) error {
 			}
 		}
 		took := time.Since(began)
-		_, after := below.cpu()
-		peak := int64(0)
-		for _, w := range watches {
-			peak += w.stop().anon
-		}
-		r.got["cpu+agents"], r.got["time"] = (after-before).Seconds()*1e3/n, took.Seconds()*1e3/n
-		r.got["peak"], r.got["Pss_Anon"] = float64(peak)/1e6, float64(below.pssAnon())/1e6
+		_, all, _, _ := below.usage().since(before)
+		r.got["cpu+agents"], r.got["time"] = all.Seconds()*1e3/n, took.Seconds()*1e3/n
+		r.got["peak"] = float64(below.memory("VmHWM")-below.memory("RssFile")) / 1e6
+		r.got["Pss_Anon"] = float64(below.memory("Pss_Anon")) / 1e6
 		r.got["values"] = float64(values)
 		return err
 	}
-}
-
-// pssAnon returns the memory of their own of all processes of the tree, in bytes.
-func (t tree) pssAnon() (n int64) {
-	for _, pid := range t.pids() {
-		n += pssAnonOf(pid)
-	}
-	return n
-}
-
-// dialUnix connects to a Unix domain socket.
-func dialUnix(path string) (*client, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("connect", err)
-	}
-	return greet(socket(fd))
 }

@@ -1,20 +1,23 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// requests returns the PDUs of a fetch. Each is a write of its own. Those of PCP 6.0.3's
-// pmlogger are a profile, even if it has not changed, and a fetch with a time to the
-// nanosecond.
+// requests returns the PDUs of a fetch. Those of PCP 6.0.3's pmlogger are a profile, even if it has
+// not changed, and a fetch with a time to the nanosecond.
 func (p *pacedParams) requests() [][]byte {
-	if p.Logger {
+	fetch := encode(&pdu.Fetch{PMIDs: p.IDs})
+	switch {
+	case p.Logger:
 		return [][]byte{profile, encode(&pdu.HighResFetch{PMIDs: p.IDs})}
+	case p.Newcomers:
+		return [][]byte{slices.Concat(profile, fetch)}
 	}
-	return [][]byte{encode(&pdu.Fetch{PMIDs: p.IDs})}
+	return [][]byte{fetch}
 }
 
 // loggerStarts is how many loggers make all requests with which pmlogger begins. The memory that
@@ -25,13 +28,6 @@ const loggerStarts = 10
 // loggerStart sends the requests of PCP 6.0.3's pmlogger for the metrics that it is to record: names,
 // descriptors, labels and help texts of all, and of their instance domains.
 func loggerStart(c *client, ids []pdu.PMID) error {
-	request := func(m pdu.Message) error {
-		_, err := c.call(encode(m))
-		if code := pdu.Errno(0); errors.As(err, &code) { // not every metric has each
-			err = nil
-		}
-		return err
-	}
 	both := func(ident uint32, of pdu.TextKind) []pdu.Message {
 		return []pdu.Message{&pdu.TextReq{Ident: ident, Kind: of | pdu.TextOneLine}, &pdu.TextReq{Ident: ident, Kind: of | pdu.TextHelp}}
 	}
@@ -59,7 +55,7 @@ func loggerStart(c *client, ids []pdu.PMID) error {
 		all = append(all, both(ident, pdu.TextPMID)...)
 	}
 	for _, m := range all {
-		if err := request(m); err != nil {
+		if _, err := c.call(encode(m)); isBroken(err) { // not every metric has each
 			return fmt.Errorf("%v: %w", m.Type(), err)
 		}
 	}

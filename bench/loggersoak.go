@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // loggerPhases is the number of phases of a soak with loggers. Memory may grow in the first
@@ -20,11 +19,8 @@ const (
 // loggers returns the parts of the load of a soak with loggers. Each logger fetches metrics of
 // the built-in agent and of two PMDAs, once a second.
 func (s *soak) loggers() ([]worker, error) {
-	var kernel []pdu.PMID
-	if err := s.with(func(c *pmapi.Client) (err error) {
-		_, kernel, err = below(c, loggerMetrics...)
-		return err
-	}); err != nil {
+	kernel, err := s.ids(loggerMetrics...)
+	if err != nil {
 		return nil, err
 	}
 	piped, err := s.ids(benchMetrics[:12]...) // of simple and sample

@@ -5,32 +5,44 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A query is a request whose reply is always the same.
 type query struct{ req, reply []byte }
 
 // learn sends a request, checks the decoded reply, and keeps it.
-func learn[T pdu.Message](c *client, req pdu.Message, check func(T) error) (query, error) {
-	q := query{req: encode(req)}
+func learn(c *client, m pdu.Message) (query, error) {
+	q := query{req: encode(m)}
 	b, err := c.call(q.req)
 	if err != nil {
 		return q, err
 	}
 	q.reply = bytes.Clone(b)
-	_, m, err := pdu.Parse(q.reply)
-	if err != nil {
-		return q, err
+	_, reply, err := pdu.Parse(q.reply)
+	if err == nil && !answers(m, reply) {
+		err = fmt.Errorf("wrong reply to %v: %v of %d bytes", m.Type(), reply.Type(), len(b))
 	}
-	reply, ok := m.(T)
-	if !ok {
-		return q, fmt.Errorf("%v in reply to %v", m.Type(), req.Type())
+	return q, err
+}
+
+// answers reports whether a reply has what was asked for.
+func answers(req, reply pdu.Message) bool {
+	switch reply := reply.(type) {
+	case *pdu.Desc:
+		req, ok := req.(*pdu.DescReq)
+		return ok && reply.PMID == req.PMID
+	case *pdu.Descs:
+		req, ok := req.(*pdu.DescIDs)
+		return ok && slices.EqualFunc(reply.Descs, req.PMIDs, func(d pdu.Desc, id pdu.PMID) bool { return d.PMID == id })
+	case *pdu.PMNSIDs:
+		req, ok := req.(*pdu.PMNSNames)
+		return ok && len(reply.PMIDs) == len(req.Names) && !slices.Contains(reply.PMIDs, pdu.NoPMID)
+	case *pdu.PMNSNames:
+		return len(reply.Names) > 0
 	}
-	return q, check(reply)
+	return false
 }
 
 // ask sends the request and compares the reply with the first one. Only the sender
@@ -43,50 +55,58 @@ func (q *query) ask(c *client) error {
 	return err
 }
 
-// repeat measures queries, one after the other.
-func (r *run) repeat(qs ...query) error {
-	r.measure(load{clients: 1, open: r.dial, op: func(c *client, seq int) error { return qs[seq%len(qs)].ask(c) }})
-	return nil
-}
-
-// desc measures requests for a descriptor.
-func desc(id pdu.PMID) func(r *run) error {
-	return func(r *run) error {
-		return r.once(func(c *client) error {
-			q, err := learn(c, &pdu.DescReq{PMID: id}, func(d *pdu.Desc) error {
-				if d.PMID != id {
-					return fmt.Errorf("descriptor of %v, not of %v", d.PMID, id)
-				}
-				return nil
-			})
+// learnAll calls learn with requests.
+func (r *run) learnAll(requests []pdu.Message) (qs []query, err error) {
+	return qs, r.once(func(c *client) error {
+		for _, m := range requests {
+			q, err := learn(c, m)
 			if err != nil {
 				return err
 			}
-			return r.repeat(q)
-		})
+			qs = append(qs, q)
+		}
+		return nil
+	})
+}
+
+// lookups measures requests, one after the other.
+func lookups(requests func(r *run) ([]pdu.Message, error)) func(r *run) error {
+	return func(r *run) error {
+		ms, err := requests(r)
+		if err != nil {
+			return err
+		}
+		qs, err := r.learnAll(ms)
+		if err != nil {
+			return err
+		}
+		r.measure(load{clients: 1, open: r.dial, op: func(c *client, seq int) error { return qs[seq%len(qs)].ask(c) }})
+		return nil
 	}
+}
+
+// lookup measures a request.
+func lookup(m pdu.Message) func(r *run) error {
+	return lookups(func(*run) ([]pdu.Message, error) { return []pdu.Message{m}, nil })
+}
+
+// desc measures requests for a descriptor.
+func desc(name string) func(r *run) error {
+	return lookups(func(r *run) ([]pdu.Message, error) {
+		ids, err := r.ids(name)
+		if err != nil {
+			return nil, err
+		}
+		return []pdu.Message{&pdu.DescReq{PMID: ids[0]}}, nil
+	})
 }
 
 // descs measures requests for the descriptors of all the names.
 func descs(names ...string) func(r *run) error {
-	return func(r *run) error {
+	return lookups(func(r *run) ([]pdu.Message, error) {
 		ids, err := r.ids(names...)
-		if err != nil {
-			return err
-		}
-		return r.once(func(c *client) error {
-			q, err := learn(c, &pdu.DescIDs{PMIDs: ids}, func(m *pdu.Descs) error {
-				if !slices.EqualFunc(m.Descs, ids, func(d pdu.Desc, id pdu.PMID) bool { return d.PMID == id }) {
-					return fmt.Errorf("other descriptors: %v", m.Descs)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return r.repeat(q)
-		})
-	}
+		return []pdu.Message{&pdu.DescIDs{PMIDs: ids}}, err
+	})
 }
 
 // known returns names and their PMIDs: generated ones if the setup has them, and
@@ -99,10 +119,7 @@ func (r *run) known() (names []string, ids []pdu.PMID, err error) {
 		}
 		return names, ids, nil
 	}
-	err = r.with(func(c *pmapi.Client) error {
-		names, ids, err = below(c, "kernel", "mem", "disk", "network")
-		return err
-	})
+	names, ids, err = r.below("kernel.*", "mem.*", "disk.*", "network.*")
 	rand.Shuffle(len(ids), func(i, j int) {
 		names[i], names[j] = names[j], names[i]
 		ids[i], ids[j] = ids[j], ids[i]
@@ -110,82 +127,25 @@ func (r *run) known() (names []string, ids []pdu.PMID, err error) {
 	return names, ids, err
 }
 
+// maxQueries is how many requests a scenario makes in turn.
+const maxQueries = 500
+
 // names measures requests for the PMIDs of n names each.
 func names(n int) func(r *run) error {
-	return func(r *run) error {
-		return r.once(func(c *client) error {
-			names, ids, err := r.known()
-			var qs []query
-			for err == nil && len(names) >= n && len(qs) < 500 {
-				want := ids[:n]
-				var q query
-				q, err = learn(c, &pdu.PMNSNames{Names: names[:n]}, func(m *pdu.PMNSIDs) error {
-					if !slices.Equal(m.PMIDs, want) {
-						return fmt.Errorf("PMIDs %v, not %v", m.PMIDs, want)
-					}
-					return nil
-				})
-				names, ids, qs = names[n:], ids[n:], append(qs, q)
-			}
-			if err != nil {
-				return err
-			}
-			return r.repeat(qs...)
-		})
-	}
-}
-
-// nameOf measures requests for the names of a PMID, which may be several.
-func nameOf(r *run) error {
-	return r.once(func(c *client) error {
-		names, ids, err := r.known()
-		var qs []query
-		for i := 0; err == nil && i < min(len(ids), 500); i++ {
-			var q query
-			q, err = learn(c, &pdu.PMNSIDs{PMIDs: ids[i : i+1]}, func(m *pdu.PMNSNames) error {
-				if !slices.Contains(m.Names, names[i]) {
-					return fmt.Errorf("%v is called %q, not %s", ids[i], m.Names, names[i])
-				}
-				return nil
-			})
-			qs = append(qs, q)
+	return lookups(func(r *run) (ms []pdu.Message, err error) {
+		names, _, err := r.known()
+		for ; len(names) >= n && len(ms) < maxQueries; names = names[n:] {
+			ms = append(ms, &pdu.PMNSNames{Names: names[:n]})
 		}
-		if err != nil {
-			return err
-		}
-		return r.repeat(qs...)
+		return ms, err
 	})
 }
 
-// children measures requests for the names one level below name. There must be at
-// least as many as least.
-func children(name string, least int) func(r *run) error {
-	return listing(&pdu.PMNSChild{Subtype: 1, Name: name}, "", least)
-}
-
-// traverse measures requests for the names of all metrics below name.
-func traverse(name string, least int) func(r *run) error {
-	return listing(&pdu.PMNSTraverse{Name: name}, name, least)
-}
-
-func listing(req pdu.Message, prefix string, least int) func(r *run) error {
-	return func(r *run) error {
-		return r.once(func(c *client) error {
-			q, err := learn(c, req, func(m *pdu.PMNSNames) error {
-				if len(m.Names) < least {
-					return fmt.Errorf("%d names and not %d or more (%v)", len(m.Names), least, m.Err)
-				}
-				for _, name := range m.Names {
-					if !strings.HasPrefix(name, prefix) {
-						return fmt.Errorf("name %s is not below %s", name, prefix)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return r.repeat(q)
-		})
+// nameOf measures requests for the names of a PMID, which may be several.
+func nameOf(r *run) (ms []pdu.Message, err error) {
+	_, ids, err := r.known()
+	for _, id := range ids[:min(len(ids), maxQueries)] {
+		ms = append(ms, &pdu.PMNSIDs{PMIDs: []pdu.PMID{id}})
 	}
+	return ms, err
 }

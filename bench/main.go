@@ -107,13 +107,8 @@ func (o *options) run() (err error) {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(picked, func(s scenario) bool { return s.host }) {
-		if os.Getenv(ownHostVar) == "" {
-			return ownHost()
-		}
-		if err := prepareHost(); err != nil {
-			return err
-		}
+	if slices.ContainsFunc(picked, func(s scenario) bool { return s.host }) && os.Getenv(ownHostVar) == "" {
+		return ownHost()
 	}
 	if o.base, err = os.MkdirTemp("", "bench"); err != nil {
 		return err

@@ -122,32 +122,18 @@ func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 
 // queries returns look-ups of names that reloads do not change.
 func (s *soak) queries() (qs []query, err error) {
-	err = s.once(func(c *client) error {
-		names, ids, err := s.known()
-		if err != nil {
-			return err
-		}
-		any := func(*pdu.PMNSNames) error { return nil }
-		for _, m := range []pdu.Message{
-			&pdu.PMNSTraverse{Name: "kernel"}, &pdu.PMNSTraverse{Name: "disk"}, &pdu.PMNSChild{Name: "network", Subtype: 1},
-			&pdu.PMNSIDs{PMIDs: ids[:1]}, &pdu.PMNSIDs{PMIDs: ids[1:2]},
-		} {
-			q, err := learn(c, m, any)
-			if err != nil {
-				return err
-			}
-			qs = append(qs, q)
-		}
-		for len(names) >= 100 {
-			q, err := learn(c, &pdu.PMNSNames{Names: names[:100]}, func(*pdu.PMNSIDs) error { return nil })
-			if err != nil {
-				return err
-			}
-			names, qs = names[100:], append(qs, q)
-		}
-		return nil
-	})
-	return qs, err
+	names, ids, err := s.known()
+	if err != nil {
+		return nil, err
+	}
+	all := []pdu.Message{
+		&pdu.PMNSTraverse{Name: "kernel"}, &pdu.PMNSTraverse{Name: "disk"}, &pdu.PMNSChild{Name: "network", Subtype: 1},
+		&pdu.PMNSIDs{PMIDs: ids[:1]}, &pdu.PMNSIDs{PMIDs: ids[1:2]},
+	}
+	for ; len(names) >= 100; names = names[100:] {
+		all = append(all, &pdu.PMNSNames{Names: names[:100]})
+	}
+	return s.learnAll(all)
 }
 
 // lookups sends queries, whose replies are always the same.
@@ -168,7 +154,7 @@ func (s *soak) store() func(c *client) error {
 		}
 		sets, err := c.fetch(id)
 		if err == nil {
-			err = haveValues(sets)
+			_, err = count(sets, true)
 		}
 		if err == nil && sets[0].Values[0].Word != n {
 			err = fmt.Errorf("stored %d, but the value is %d", n, sets[0].Values[0].Word)

@@ -4,38 +4,133 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// pacedParams are the parameters of a child: clients that fetch at a fixed rate.
+// pacedParams are the parameters of a child: clients that do something at fixed times.
 type pacedParams struct {
-	Port    int
-	TLS     bool
-	Clients int
-	Every   time.Duration // between two fetches of a client
-	Burst   bool          // all fetch at the same moment; otherwise one after another
-	Logger  bool          // they send the PDUs of pmlogger
-	IDs     []pdu.PMID
+	Network, Addr string
+	TLS           bool
+	Clients       int
+	Every         time.Duration // between two fetches of a client
+	Burst         bool          // all fetch at the same moment; otherwise one after another
+	Logger        bool          // they send the PDUs of pmlogger
+	Newcomers     bool          // they connect anew each time
+	IDs           []pdu.PMID
 }
 
-// pacedReport is what the clients have measured since the command "measure".
+// A pacedReport is what the clients have measured.
 type pacedReport struct {
-	Fetches  int
-	P50, P99 float64 // microseconds
-	Values   int     // in the first reply
-	Skipped  int     // fetches that were due while the client waited for a reply
-	Errors   int     // since the start
-	Error    string  // the first
+	Values  int // in the first reply
+	Watches []watched
+}
+
+// What is measured. Newcomers measure the times from before the connect to the greeting and to the
+// first value, and that of the first fetch of a client that has been connected for Every. Others
+// have fetchTime only.
+const (
+	greetingTime = iota
+	firstValueTime
+	idleFetchTime
+	watchKinds
+
+	fetchTime = 0
+)
+
+var newcomerNames = [watchKinds]string{"greeting", "first value", "idle client"}
+
+// lateAfter is the time after which an answer is late.
+const lateAfter = time.Second
+
+// Watched is what was measured of one kind.
+type watched struct {
+	Fetches       int     // since the command "measure"
+	P50, P99, Max float64 // milliseconds; Max since the start
+	Late, Failed  int     // answers since the start
+	Error         string  // the first failure
+}
+
+// A watch collects latencies.
+type watch struct {
+	took []time.Duration
+	max  time.Duration
+	watched
+}
+
+// add records a fetch that took d. Those that were due at intervals during d would have waited, too.
+func (w *watch) add(d, every time.Duration, err error) {
+	w.max = max(w.max, d)
+	if d > lateAfter {
+		w.Late++
+	}
+	if err != nil {
+		if w.Failed++; w.Error == "" {
+			w.Error = err.Error()
+		}
+	}
+	for w.took = append(w.took, d); d > every; w.took = append(w.took, d) {
+		d -= every
+	}
+}
+
+func (w *watch) report() watched {
+	slices.Sort(w.took)
+	t, r := timing{took: w.took}, w.watched
+	r.Fetches, r.P50, r.P99, r.Max = len(w.took), t.at(0.5)/1e3, t.at(0.99)/1e3, w.max.Seconds()*1e3
+	return r
+}
+
+// A paced has the clients.
+type paced struct {
+	pacedParams
+	cfg    *tls.Config
+	reqs   [][]byte // of a fetch, each of which is a write of its own
+	length int      // of the first reply
+	values int      // in it
+	begin  time.Time
+
+	mu      sync.Mutex // guards the following
+	watches [watchKinds]watch
+	since   []time.Time // by client: of the fetch that is under way
+}
+
+// pacedMain is a child. It replies when all clients have had a reply, and to the commands
+// "measure", after which a measurement begins, and "report".
+func pacedMain(params []byte, lines *bufio.Scanner) error {
+	runtime.GOMAXPROCS(1)
+	p := &paced{}
+	if err := json.Unmarshal(params, &p.pacedParams); err != nil {
+		return err
+	}
+	conns, err := p.open()
+	if err != nil {
+		return err
+	}
+	p.begin = time.Now()
+	for i, c := range conns {
+		go p.client(i, c)
+	}
+	reply(struct{}{})
+	for lines.Scan() {
+		if lines.Text() == "report" {
+			reply(p.report())
+			continue
+		}
+		time.Sleep(time.Until(p.begin.Add(p.pause(time.Since(p.begin)))))
+		p.mu.Lock()
+		for i := range p.watches {
+			p.watches[i].took = nil
+		}
+		p.mu.Unlock()
+		reply(struct{}{})
+	}
+	return nil
 }
 
 // gap returns the time between two moments at which fetches are due.
@@ -46,12 +141,12 @@ func (p *pacedParams) gap() time.Duration {
 	return p.Every / time.Duration(p.Clients)
 }
 
-// due returns when fetch n of all clients is due, from the begin. Client n%Clients sends it.
-func (p *pacedParams) due(n int) time.Duration {
+// due returns when fetch n of client i is due, from the begin.
+func (p *pacedParams) due(i, n int) time.Duration {
 	if p.Burst {
-		n /= p.Clients
+		i = 0
 	}
-	return time.Duration(n) * p.gap()
+	return time.Duration(n)*p.Every + time.Duration(i)*p.gap()
 }
 
 // pause returns the first moment from now on, in the middle between two at which fetches are
@@ -61,211 +156,129 @@ func (p *pacedParams) pause(now time.Duration) time.Duration {
 	return (now+gap/2)/gap*gap + gap/2
 }
 
-// A pacer runs the clients in one thread.
-type pacer struct {
-	pacedParams
-	reqs    [][]byte
-	length  int // of the first reply
-	begin   time.Time
-	clients []pacedClient
-	epoll   int
-
-	mu   sync.Mutex // guards the following, for the goroutine that reads commands
-	from time.Time  // of the measurement
-	took []time.Duration
-	now  pacedReport
-}
-
-type pacedClient struct {
-	*client
-	sent time.Time // of the fetch without a reply; zero if there is none
-}
-
-// pacedMain is a child. It writes a line when all clients have had a reply. It replies to
-// the commands "measure" and "report".
-func pacedMain(params []byte, lines *bufio.Scanner) error {
-	p := &pacer{}
-	if err := json.Unmarshal(params, &p.pacedParams); err != nil {
-		return err
-	}
-	p.reqs = p.requests()
-	if err := p.open(); err != nil {
-		return err
-	}
-	p.begin = time.Now()
-	go func() {
-		runtime.LockOSThread()
-		p.run()
-	}()
-	reply(struct{}{})
-	for lines.Scan() {
-		switch lines.Text() {
-		case "measure":
-			time.Sleep(time.Until(p.begin.Add(p.pause(time.Since(p.begin)))))
-			p.mu.Lock()
-			p.from, p.took, p.now.Skipped = time.Now(), nil, 0
-			p.mu.Unlock()
-			reply(struct{}{})
-		case "report":
-			reply(p.report())
-		}
-	}
-	return nil
-}
-
 // open connects the clients. Each fetches once.
-func (p *pacer) open() (err error) {
-	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return os.NewSyscallError("epoll_create1", err)
+func (p *paced) open() (conns []*client, err error) {
+	if p.TLS {
+		p.cfg = clientTLS()
 	}
-	p.clients = make([]pacedClient, p.Clients)
-	for i := range p.clients {
-		c := &p.clients[i]
-		fd := -1
-		if p.TLS {
-			if c.client, err = dialSecure(p.Port, clientTLS(nil)); err == nil {
-				fd = int(c.conn.(*tls.Conn).NetConn().(socketConn).socket)
-			}
-		} else if c.client, err = dial(p.Port); err == nil {
-			fd = int(c.conn.(socket))
-		}
+	p.reqs, p.since = p.requests(), make([]time.Time, p.Clients)
+	for i := range p.Clients {
+		c, err := p.connect()
 		if err == nil && p.Logger && i < loggerStarts {
-			err = loggerStart(c.client, p.IDs)
-		}
-		var b []byte
-		if err == nil {
-			err = c.send(p.reqs)
+			err = loggerStart(c, p.IDs)
 		}
 		if err == nil {
-			b, err = c.reply()
-		}
-		if err == nil {
-			p.length = len(b)
-			p.now.Values, err = pacedValues(b, p.IDs)
-		}
-		if err == nil {
-			err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)})
+			err = p.fetch(c)
 		}
 		if err != nil {
-			return fmt.Errorf("client %d: %w", i, err)
+			return nil, fmt.Errorf("client %d: %w", i, err)
 		}
+		conns = append(conns, c)
 	}
-	return nil
+	return conns, nil
 }
 
-func (c *pacedClient) send(reqs [][]byte) error {
-	for _, b := range reqs {
+// connect returns a client that was greeted. A newcomer has asked for nothing yet.
+func (p *paced) connect() (*client, error) {
+	first := profile
+	if p.Newcomers {
+		first = nil
+	}
+	return dial(p.Network, p.Addr, p.cfg, first)
+}
+
+// fetch fetches, and checks the reply if it has another length than the first one.
+func (p *paced) fetch(c *client) error {
+	c.conn.SetDeadline(time.Now().Add(replyTimeout))
+	for _, b := range p.reqs {
 		if _, err := c.conn.Write(b); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// pacedValues returns the number of values in a reply with values of ids.
-func pacedValues(b []byte, ids []pdu.PMID) (n int, err error) {
-	_, m, err := pdu.Parse(slices.Clone(b))
-	if err != nil {
-		return 0, err
-	}
-	var sets []pdu.ValueSet
-	switch m := m.(type) {
-	case *pdu.Result:
-		sets = m.Sets
-	case *pdu.HighResResult:
-		sets = m.Sets
-	default:
-		return 0, fmt.Errorf("%v in reply to a fetch", m.Type())
-	}
-	for _, s := range sets {
-		n += len(s.Values)
-	}
-	if n == 0 {
-		return 0, pdu.ErrnoValue
-	}
-	return n, haveIDs(sets, ids)
-}
-
-// run sends fetches when they are due, and reads replies. It does not return.
-func (p *pacer) run() {
-	events := make([]unix.EpollEvent, 64)
-	for n := 0; ; {
-		wait := p.due(n) - time.Since(p.begin)
-		if wait <= 0 {
-			p.fetch(&p.clients[n%p.Clients])
-			n++
-			continue
-		}
-		// In whole milliseconds: the begin is fixed, so a delay does not add to the next.
-		k, _ := unix.EpollWait(p.epoll, events, int((wait+time.Millisecond-1)/time.Millisecond))
-		for _, e := range events[:max(0, k)] {
-			p.receive(&p.clients[e.Fd])
-		}
-	}
-}
-
-// fetch sends the PDUs of a fetch, unless the client still waits for a reply.
-func (p *pacer) fetch(c *pacedClient) {
-	if c.client == nil {
-		return
-	}
-	if !c.sent.IsZero() {
-		p.mu.Lock()
-		p.now.Skipped++
-		p.mu.Unlock()
-		return
-	}
-	c.sent = time.Now()
-	if err := c.send(p.reqs); err != nil {
-		p.failed(c, err)
-	}
-}
-
-// receive reads a reply.
-func (p *pacer) receive(c *pacedClient) {
-	if c.client == nil {
-		return
-	}
 	b, err := c.reply()
-	now := time.Now()
-	if err == nil && c.sent.IsZero() {
-		err = errors.New("a reply without a request")
+	if err != nil || len(b) == p.length {
+		return err
 	}
-	if err == nil && len(b) != p.length { // with other numbers of instances, perhaps
-		_, err = pacedValues(b, p.IDs)
-	}
+	sets, err := valuesOf(b, p.IDs)
 	if err != nil {
-		p.failed(c, err)
-		return
+		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.from.IsZero() && !c.sent.Before(p.from) {
-		p.took = append(p.took, now.Sub(c.sent))
+	n, err := count(sets, false)
+	if p.length == 0 {
+		p.length, p.values = len(b), n
 	}
-	c.sent = time.Time{}
+	return err
 }
 
-// failed records an error. Unless it is an ERROR PDU, the connection is of no further use.
-func (p *pacer) failed(c *pacedClient, err error) {
-	c.sent = time.Time{}
-	if code := pdu.Errno(0); !errors.As(err, &code) {
-		c.Close() // epoll forgets it
-		c.client = nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.now.Errors++; p.now.Error == "" {
-		p.now.Error = err.Error()
+// client fetches when it is due. It does not return. If c is nil, it connects.
+func (p *paced) client(i int, c *client) {
+	for n := 0; ; n++ {
+		time.Sleep(time.Until(p.begin.Add(p.due(i, n))))
+		begin := time.Now()
+		p.mu.Lock()
+		p.since[i] = begin
+		p.mu.Unlock()
+		if p.Newcomers {
+			c = p.newcomer(c)
+		} else {
+			var err error
+			if c == nil {
+				c, err = p.connect()
+			}
+			if err == nil {
+				err = p.fetch(c)
+			}
+			p.add(fetchTime, begin, err)
+			if isBroken(err) && c != nil {
+				c.Close()
+				c = nil
+			}
+		}
+		p.mu.Lock()
+		p.since[i] = time.Time{}
+		p.mu.Unlock()
+		for p.due(i, n+1) < time.Since(p.begin) { // add has counted these
+			n++
+		}
 	}
 }
 
-func (p *pacer) report() pacedReport {
+// newcomer measures what a new client waits for. It returns the next idle client.
+func (p *paced) newcomer(idle *client) *client {
+	begin := time.Now()
+	if idle != nil {
+		p.add(idleFetchTime, begin, p.fetch(idle))
+		idle.Close()
+	}
+	begin = time.Now()
+	c, err := p.connect()
+	p.add(greetingTime, begin, err)
+	if err == nil {
+		p.add(firstValueTime, begin, p.fetch(c))
+		c.Close()
+	}
+	idle, _ = p.connect()
+	return idle
+}
+
+func (p *paced) add(kind int, begin time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slices.Sort(p.took)
-	t := timing{took: p.took}
-	r := p.now
-	r.Fetches, r.P50, r.P99 = len(p.took), t.at(0.5), t.at(0.99)
+	p.watches[kind].add(time.Since(begin), p.Every, err)
+}
+
+// report returns the measurements. An answer that is late already counts.
+func (p *paced) report() pacedReport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, since := range p.since {
+		if d := time.Since(since); !since.IsZero() && d > lateAfter {
+			p.watches[fetchTime].add(d, p.Every, nil)
+		}
+	}
+	r := pacedReport{Values: p.values}
+	for i := range p.watches {
+		r.Watches = append(r.Watches, p.watches[i].report())
+	}
 	return r
 }

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,158 +15,116 @@ import (
 
 // A population is what the host of a scenario has much of.
 type population struct {
-	processes, interfaces, mounts int
-	groups, groups1               int // control groups of version 2, and in each of hierarchies1
-	sockets                       int // TCP connections, of two sockets
-	cpus                          int // of a composed host: see composedHost
+	kind string // a key of populations
+	n    int
 }
 
-// groupsDir is where prepareHost mounts the control groups of version 2.
-const groupsDir = "/sys/fs/cgroup"
-
-// hierarchies1 are of version 1, and mounted below the directory of the bench.
-var hierarchies1 = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio"}
+// populations are made and removed by scripts. $0 is their number, $1 the directory of the bench.
+// Some are made in part by add.
+var populations = map[string]struct{ add, remove string }{
+	"processes": {`
+		setsid sh -c 'i=0; while [ $i -lt $0 ]; do sleep 1d & i=$((i+1)); done; echo $$ >$1/group; wait' $0 $1 >/dev/null 2>&1 &
+		while [ ! -s $1/group ]; do sleep 0.1; done`, `kill -9 -$(cat $1/group); rm $1/group`},
+	"interfaces": {
+		`i=0; while [ $i -lt $(($0/2)) ]; do echo link add va$i type veth peer name vb$i; i=$((i+1)); done | ip -batch -`,
+		`i=0; while [ $i -lt $(($0/2)) ]; do echo link del va$i; i=$((i+1)); done | ip -batch -`},
+	"groups": {`seq -f /sys/fs/cgroup/bench%.0f $0 | xargs mkdir`, `rmdir /sys/fs/cgroup/bench*`},
+	// Of version 1, so many in each hierarchy whose controller version 2 does not have.
+	"groups1": {`
+		for h in cpu cpuacct cpuset memory blkio; do
+			mkdir -p $1/groups/$h && mount -t cgroup -o $h none $1/groups/$h 2>/dev/null || continue
+			seq -f $1/groups/$h/bench%.0f $0 | xargs mkdir || exit 1
+		done`, `for h in $1/groups/*; do rmdir $h/bench*; umount -l $h; done`},
+	"mounts":  {"", `umount -l $1/mounts`},
+	"sockets": {},
+	// pmdalinux asks the C library for the number of CPUs, which reads possible.
+	"cpus": {`mount --bind $1/composed/sys/devices/system/cpu /sys/devices/system/cpu`, `umount -l /sys/devices/system/cpu`},
+}
 
 // composedHost returns the directory of files of a host that agent linux shows. base is the
 // directory of the bench.
 func composedHost(base string) string { return filepath.Join(base, "composed") }
 
-// make makes the population, on a host of its own: see ownHost. The caller calls remove.
-func (p population) make(base string) (remove func(), err error) {
-	var undo []func()
+// composed are the files of a host with n CPUs.
+func composed(n int) linuxhosts.Files {
+	return linuxhosts.Join(linuxhosts.NUMA(4, n), linuxhosts.Interrupts(n, n), linuxhosts.Files{
+		"proc/loadavg":                    "0.50 0.25 0.12 3/777 4194303\n",
+		"sys/devices/system/cpu/possible": fmt.Sprintf("0-%d\n", n-1)})
+}
+
+// add makes the population, on a host of its own: see ownHost. The caller calls remove.
+func (p population) add(base string) (remove func(), err error) {
+	if p == (population{}) {
+		return func() {}, nil
+	}
+	if os.Getenv(ownHostVar) == "" {
+		return nil, errors.New("these scenarios need a host of their own")
+	}
+	scripts := populations[p.kind]
+	var open []func() error
+	switch p.kind {
+	case "sockets":
+		open, err = connections(p.n)
+	case "cpus":
+		err = writeTree(composedHost(base), composed(p.n))
+	case "mounts":
+		err = mounts(filepath.Join(base, "mounts"), p.n)
+	}
 	remove = func() {
-		for i := len(undo) - 1; i >= 0; i-- {
-			undo[i]()
+		for _, closes := range open {
+			closes()
 		}
-	}
-	defer func() {
-		if err != nil {
-			remove()
-		}
-	}()
-	if p != (population{}) && os.Getenv(ownHostVar) == "" {
-		return remove, errors.New("these scenarios need a host of their own")
-	}
-	if p.processes > 0 {
-		cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt $0 ]; do sleep 1d & i=$((i+1)); done; echo; wait`, strconv.Itoa(p.processes))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			return remove, err
-		}
-		undo = append(undo, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); cmd.Wait(); reap() })
-		if _, err := out.Read(make([]byte, 1)); err != nil {
-			return remove, err
-		}
-	}
-	addGroups := func(top string, n int) error {
-		for i := range n {
-			dir := filepath.Join(top, fmt.Sprint("bench", i))
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				return err
+		sh(scripts.remove, p.n, base)
+		for p.kind == "processes" { // this process is the first of its host: their parent has ended
+			if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
+				break
 			}
-			undo = append(undo, func() { os.Remove(dir) })
 		}
-		return nil
 	}
-	if err := addGroups(groupsDir, p.groups); err != nil {
-		return remove, err
+	if err == nil {
+		err = sh(scripts.add, p.n, base)
 	}
-	for _, name := range hierarchies1 {
-		if p.groups1 == 0 {
-			break
-		}
-		top := filepath.Join(base, "groups", name)
-		err := os.MkdirAll(top, 0o755)
-		if err == nil {
-			err = unix.Mount("none", top, "cgroup", 0, name)
-		}
-		if err == unix.EBUSY {
-			continue // version 2 has the controller
-		}
-		if err == nil {
-			undo = append(undo, func() { unix.Unmount(top, unix.MNT_DETACH) })
-			err = addGroups(top, p.groups1)
-		}
+	if err != nil {
+		remove()
+	}
+	return remove, err
+}
+
+// connections makes n connections of two sockets.
+func connections(n int) (open []func() error, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	open = append(open, l.Close)
+	for range n {
+		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
-			return remove, fmt.Errorf("control groups of version 1, %s: %w", name, err)
+			return open, err
 		}
-	}
-	if p.sockets > 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		s, err := l.Accept()
 		if err != nil {
-			return remove, err
+			return append(open, c.Close), err
 		}
-		undo = append(undo, func() { l.Close() })
-		for range p.sockets {
-			c, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				return remove, err
-			}
-			undo = append(undo, func() { c.Close() })
-			s, err := l.Accept()
-			if err != nil {
-				return remove, err
-			}
-			undo = append(undo, func() { s.Close() })
-		}
+		open = append(open, c.Close, s.Close)
 	}
-	if p.cpus > 0 {
-		const dir = "sys/devices/system/cpu"
-		files := linuxhosts.Join(linuxhosts.NUMA(4, p.cpus), linuxhosts.Interrupts(p.cpus, p.cpus),
-			linuxhosts.Files{"proc/loadavg": "0.50 0.25 0.12 3/777 4194303\n", dir + "/possible": fmt.Sprintf("0-%d\n", p.cpus-1)})
-		top := composedHost(base)
-		undo = append(undo, func() { unix.Unmount("/"+dir, unix.MNT_DETACH); os.RemoveAll(top) })
-		err := writeTree(top, files)
-		if err == nil { // pmdalinux asks the C library for the number of CPUs, which reads possible
-			err = unix.Mount(filepath.Join(top, dir), "/"+dir, "", unix.MS_BIND, "")
+	return open, nil
+}
+
+// mounts mounts n small file systems below top, which is one, too.
+func mounts(top string, n int) error {
+	for i := range n + 1 {
+		dir := top
+		if i > 0 {
+			dir = filepath.Join(top, fmt.Sprint(i))
 		}
-		if err != nil {
-			return remove, err
-		}
-	}
-	if p.interfaces > 0 {
-		var add, del strings.Builder
-		for i := range p.interfaces / 2 {
-			fmt.Fprintf(&add, "link add va%d type veth peer name vb%[1]d\n", i)
-			fmt.Fprintf(&del, "link del va%d\n", i)
-		}
-		undo = append(undo, func() { ipBatch(del.String()) })
-		if err := ipBatch(add.String()); err != nil {
-			return remove, err
-		}
-	}
-	for i := range p.mounts {
-		dir := filepath.Join(base, "mounts", strconv.Itoa(i))
 		err := os.MkdirAll(dir, 0o755)
 		if err == nil {
-			err = unix.Mount("none", dir, "tmpfs", 0, "size=4k")
+			err = unix.Mount("none", dir, "tmpfs", 0, "")
 		}
 		if err != nil {
-			return remove, err
+			return err
 		}
-		undo = append(undo, func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	}
-	return remove, nil
-}
-
-// reap waits for processes whose parent has ended: this one is the first of its host.
-func reap() {
-	for {
-		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
-			return
-		}
-	}
-}
-
-func ipBatch(lines string) error {
-	cmd := exec.Command("ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(lines)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s", err, bytes.TrimSpace(out))
 	}
 	return nil
 }
@@ -180,59 +133,20 @@ func ipBatch(lines string) error {
 const ownHostVar = "BENCH_OWN_HOST"
 
 // ownHost runs this program again as the first process of name spaces of its own, with the
-// interfaces, mounts and control groups of a new host. It needs root.
+// interfaces, mounts and control groups of a new host. It needs root. It returns only an error.
 func ownHost() error {
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), ownHostVar+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
-	if top := unifiedMount(); top != "" {
-		dir := filepath.Join(top, fmt.Sprint("bench", os.Getpid()))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-		defer os.Remove(dir)
-		f, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(f.Fd())
-	}
-	runtime.LockOSThread() // Pdeathsig is of the thread
-	return cmd.Run()
-}
-
-// unifiedMount returns where control groups of version 2 are mounted, "" if they are not.
-func unifiedMount() string {
-	text, _ := os.ReadFile("/proc/mounts")
-	for line := range strings.Lines(string(text)) {
-		if w := strings.Fields(line); len(w) > 2 && w[2] == "cgroup2" {
-			return w[1]
-		}
-	}
-	return ""
-}
-
-// prepareHost mounts the file systems of the host that this process is the first one of.
-func prepareHost() error {
-	err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-	if err == nil {
-		err = unix.Mount("proc", "/proc", "proc", 0, "")
-	}
-	if err == nil {
-		err = unix.Mount("sysfs", "/sys", "sysfs", 0, "")
-	}
-	if err == nil {
-		err = onThread(func() error {
-			if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-				return err
-			}
-			return unix.Mount("cgroup2", groupsDir, "cgroup2", 0, "")
-		})
-	}
+	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("name spaces: %w", err)
+		return err
 	}
-	return ip("link set lo up")
+	args := append([]string{"sh", "-c", `
+		top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+		[ -z "$top" ] || { mkdir "$top/bench$$" && echo $$ >"$top/bench$$/cgroup.procs"; } || exit 1
+		unshare --pid --net --mount --cgroup --fork --kill-child sh -c '
+			mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t cgroup2 cgroup2 /sys/fs/cgroup &&
+			ip link set lo up && exec "$0" "$@"' "$@"
+		code=$?
+		[ -z "$top" ] || { echo $$ >"$top/cgroup.procs"; rmdir "$top/bench$$"; }
+		exit $code`, "bench", self}, os.Args[1:]...)
+	return syscall.Exec("/bin/sh", args, append(os.Environ(), ownHostVar+"=1"))
 }

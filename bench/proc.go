@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,13 +23,12 @@ type tree struct {
 // treeOf finds the processes below pid.
 func treeOf(pid int) tree {
 	children := map[int][]int{}
-	dirs, _ := os.ReadDir("/proc")
-	for _, d := range dirs {
-		id, err := strconv.Atoi(d.Name())
-		if err != nil {
-			continue
-		}
-		if w := statFields(id); len(w) > 1 {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		b, _ := os.ReadFile(path)
+		// PID (NAME) STATE PPID; the name may hold anything.
+		if w := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])); len(w) > 1 {
+			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			ppid, _ := strconv.Atoi(w[1])
 			children[ppid] = append(children[ppid], id)
 		}
@@ -47,29 +47,49 @@ func treeOf(pid int) tree {
 	return t
 }
 
-// statFields returns the fields of /proc/PID/stat from the third, the state; the fourth
-// is the parent. A process that has exited has none.
-func statFields(pid int) []string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The second, the name in parentheses, may hold anything.
-	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-}
-
 // pids returns all processes of the tree.
 func (t tree) pids() []int { return slices.Concat([]int{t.daemon}, t.helpers, t.agents) }
 
-// cpu returns the CPU time of the daemon with its helpers, and of all processes of
-// the tree.
-func (t tree) cpu() (daemon, all time.Duration) {
-	daemon = cpuTime(t.daemon)
-	for _, id := range t.helpers {
-		daemon += cpuTime(id)
+// memory returns the sum of a number of all processes, in bytes.
+func (t tree) memory(name string) (n int64) {
+	for _, pid := range t.pids() {
+		n += memoryOf(pid, name)
 	}
-	all = daemon
-	for _, id := range t.agents {
-		all += cpuTime(id)
+	return n
+}
+
+// A usage is what the processes of a tree have used so far.
+type usage struct {
+	daemon, all time.Duration       // CPU time of the daemon with its helpers, and of all processes
+	switches    map[string][2]int64 // voluntary and involuntary context switches, by thread
+}
+
+func (t tree) usage() usage {
+	u := usage{switches: map[string][2]int64{}}
+	for _, pid := range t.pids() {
+		d := cpuTime(pid)
+		u.all += d
+		if !slices.Contains(t.agents, pid) {
+			u.daemon += d
+		}
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		for _, path := range threads {
+			u.switches[path] = [2]int64{procNumber(path, "voluntary_ctxt_switches"), procNumber(path, "nonvoluntary_ctxt_switches")}
+		}
 	}
-	return daemon, all
+	return u
+}
+
+// since returns what was used since an earlier moment. A thread that sleeps makes a voluntary
+// context switch, so their number is that of its wake-ups. Those of a thread that has ended are
+// not known.
+func (u usage) since(before usage) (daemon, all time.Duration, voluntary, involuntary int64) {
+	for path, now := range u.switches {
+		then := before.switches[path]
+		voluntary += now[0] - then[0]
+		involuntary += now[1] - then[1]
+	}
+	return max(0, u.daemon-before.daemon), max(0, u.all-before.all), voluntary, involuntary
 }
 
 // cpuTime returns the user and system time of all threads of a process, with those
@@ -85,29 +105,33 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// busyTime returns the CPU time of all processes of the host and of the kernel, to the
-// hundredth of a second.
-func busyTime() (d time.Duration) {
-	text, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(text), "\n")
-	// cpu user nice system idle iowait irq softirq steal guest guest_nice; user and
-	// nice have those of guests.
-	for i, w := range strings.Fields(line) {
-		if i >= 1 && i <= 8 && i != 4 && i != 5 {
-			n, _ := strconv.ParseInt(w, 10, 64)
-			d += time.Duration(n) * (time.Second / 100)
-		}
+// procNumber returns the number after a name in a file of /proc.
+func procNumber(path, name string) int64 {
+	text, _ := os.ReadFile(path)
+	_, after, _ := strings.Cut("\n"+string(text), "\n"+name+":")
+	if w := strings.Fields(after); len(w) > 0 {
+		n, _ := strconv.ParseInt(w[0], 10, 64)
+		return n
 	}
-	return d
+	return 0
+}
+
+// memoryOf returns a number of status or, if its name begins with Pss, of smaps_rollup, in bytes.
+func memoryOf(pid int, name string) int64 {
+	file := "status"
+	if strings.HasPrefix(name, "Pss") {
+		file = "smaps_rollup"
+	}
+	return procNumber(fmt.Sprintf("/proc/%d/%s", pid, file), name) << 10
 }
 
 // rss returns the resident memory of a process, in bytes.
-func rss(pid int) int64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, after, _ := strings.Cut(string(text), "\nVmRSS:")
-	kb, _, _ := strings.Cut(strings.TrimSpace(after), " ")
-	n, _ := strconv.ParseInt(kb, 10, 64)
-	return n << 10
+func rss(pid int) int64 { return memoryOf(pid, "VmRSS") }
+
+// resetPeak makes the kernel forget VmHWM, the peak of the resident memory of a process
+// (proc_pid_clear_refs(5)).
+func resetPeak(pid int) {
+	os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
 // descriptors returns the number of open descriptors of a process.

@@ -19,21 +19,27 @@ func (o *options) report(results []result) error {
 	var b bytes.Buffer
 	table(&b, results)
 	_, err := os.Stdout.Write(b.Bytes())
+	err = errors.Join(err, o.write(b.Bytes(), struct {
+		Host    string
+		Results []result
+	}{host(), results}))
+	for file := range strings.FieldsFuncSeq(o.into, func(r rune) bool { return r == ',' }) {
+		err = errors.Join(err, insert(file, results))
+	}
+	return err
+}
+
+// write writes the files for the tables and for all numbers.
+func (o *options) write(tables []byte, numbers any) (err error) {
 	if o.text != "" {
-		err = errors.Join(err, os.WriteFile(o.text, b.Bytes(), 0o644))
+		err = os.WriteFile(o.text, tables, 0o644)
 	}
 	if o.json != "" {
-		text, e := json.MarshalIndent(struct {
-			Host    string
-			Results []result
-		}{host(), results}, "", " ")
+		text, e := json.MarshalIndent(numbers, "", " ")
 		if e == nil {
 			e = os.WriteFile(o.json, append(text, '\n'), 0o644)
 		}
 		err = errors.Join(err, e)
-	}
-	for file := range strings.FieldsFuncSeq(o.into, func(r rune) bool { return r == ',' }) {
-		err = errors.Join(err, insert(file, results))
 	}
 	return err
 }

@@ -143,7 +143,7 @@ func (s setup) env(dir string) (env []string) {
 	if s.tree != "" {
 		env = append(env, "LINUX_STATSPATH="+s.tree)
 	}
-	if s.on.cpus > 0 {
+	if s.on.kind == "cpus" {
 		env = append(env, "LINUX_STATSPATH="+composedHost(filepath.Dir(dir)))
 	}
 	if s.notify != "" {
@@ -155,9 +155,9 @@ func (s setup) env(dir string) (env []string) {
 // writeSecurity writes the configuration of TLS and SASL into dir.
 func (s setup) writeSecurity(dir string) error {
 	if s.tls != "" {
-		all, err := makeCertificates()
+		all, err := certificates()
 		if err == nil {
-			err = all.write(dir, s.tls)
+			err = all[s.tls].write(dir)
 		}
 		if err != nil {
 			return err

@@ -284,7 +284,8 @@ func (s *soak) excuse(err error, begin time.Time, domains ...int) error {
 // down may be empty.
 func (s *soak) values(sets []pdu.ValueSet, begin time.Time) error {
 	for i := range sets {
-		if err := s.excuse(haveValues(sets[i:i+1]), begin, sets[i].PMID.Domain()); err != nil {
+		_, err := count(sets[i:i+1], true)
+		if err := s.excuse(err, begin, sets[i].PMID.Domain()); err != nil {
 			return err
 		}
 	}

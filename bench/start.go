@@ -37,8 +37,8 @@ func starting(r *run) error {
 	if err != nil {
 		return err
 	}
-	cpu, _ := treeOf(d.pid()).cpu()
-	r.got["first"], r.got["ready"], r.got["cpu"] = first.Seconds()*1e3, all.Seconds()*1e3, cpu.Seconds()*1e3
+	used := treeOf(d.pid()).usage().daemon
+	r.got["first"], r.got["ready"], r.got["cpu"] = first.Seconds()*1e3, all.Seconds()*1e3, used.Seconds()*1e3
 	r.got["RSS"] = float64(rss(d.pid())) / 1e6
 	return nil
 }
@@ -53,7 +53,11 @@ var reloads = []measure{
 // fetches. It measures the time until the new name is known, the longest latency of
 // the other client, and by how much that exceeds its p99 without reloads.
 func reload(r *run) error {
-	l, err := r.fetchLoad(1, numClients)
+	ids, err := r.ids(numClients)
+	if err != nil {
+		return err
+	}
+	l, err := r.fetchLoad(1, true, ids...)
 	if err != nil {
 		return err
 	}

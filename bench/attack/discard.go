@@ -2,10 +2,7 @@ package attack
 
 import (
 	"encoding/binary"
-	"io"
 	"net"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // discard reads PDUs until the connection ends, and announces each.
@@ -39,23 +36,5 @@ func (r *Running) discard(conn net.Conn, replied chan<- struct{}) {
 		if err != nil {
 			return
 		}
-	}
-}
-
-// Discard accepts connections, greets as pmcd does, and discards what they send, until
-// l is closed.
-func Discard(l net.Listener) {
-	greeting := Encode(&pdu.Error{Greeting: true, Info: pdu.GreetingInfo(0)})
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer conn.Close()
-			if _, err := conn.Write(greeting); err == nil {
-				io.Copy(io.Discard, conn)
-			}
-		}()
 	}
 }

@@ -18,7 +18,6 @@ type Attack struct {
 	Conns  int
 	Rate   float64            // bytes a second that Repeat may send on all connections together; 0 is no limit
 	Script func(i int) Script // of connection i
-	Blind  bool               // the peer sends no replies: do not wait for any
 	Dial   func(context.Context) (net.Conn, error)
 	Retry  time.Duration // before a connection that has ended is opened again; 0 is one second
 

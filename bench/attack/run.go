@@ -160,7 +160,7 @@ func (r *Running) serve(ctx context.Context, conn net.Conn, s Script, started fu
 				return
 			}
 			r.requests.Add(1)
-			if s.Wait && !r.attack.Blind {
+			if s.Wait {
 				select {
 				case <-replied:
 				case <-ctx.Done():

@@ -19,10 +19,6 @@ const (
 	holdTime = 2 * time.Second
 
 	handshakeTimeout = 30 * time.Second
-
-	// finishedLen is how many bytes a client without a certificate sends at the end of a TLS
-	// handshake, with a cipher of 128 bits.
-	finishedLen = 6 + 58
 )
 
 // credsWith returns a CREDS PDU with features.
@@ -91,17 +87,12 @@ func Logins() func(int) Script {
 	}
 }
 
-// handshake sends Once and makes a TLS handshake. If the peer sends no replies, it only
-// sends as much.
+// handshake sends Once and makes a TLS handshake.
 func (r *Running) handshake(ctx context.Context, conn net.Conn, s Script) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	defer stop()
 	if !r.write(conn, s.Once) {
-		return
-	}
-	if r.attack.Blind {
-		_ = r.write(conn, clientHello()) && r.write(conn, make([]byte, finishedLen))
 		return
 	}
 	var ack [16]byte
