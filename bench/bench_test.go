@@ -25,30 +25,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestFlat(t *testing.T) {
-	mem := func(mb ...int64) (all []snapshot) {
-		for _, n := range mb {
-			all = append(all, snapshot{rss: n << 20})
-		}
-		return all
-	}
-	for _, tt := range []struct {
-		at   []snapshot
-		flat bool
-	}{
-		{mem(10, 20, 20, 20, 20, 20, 20, 20, 20, 20), true},
-		{mem(10, 20, 21, 20, 20, 22, 20, 23, 20, 21), true},
-		{mem(10, 20, 21, 22, 23, 24, 25, 26, 27, 28), false},
-	} {
-		if err := flat(tt.at, time.Hour); (err == nil) != tt.flat {
-			t.Errorf("%v: %v", tt.at, err)
-		}
-	}
-}
-
 func TestSteady(t *testing.T) {
 	mem := func(kib func(i int) int64) (all []snapshot) {
-		for i := range loggerPhases {
+		for i := range soakPhases {
 			all = append(all, snapshot{rss: kib(i) << 10})
 		}
 		return all
@@ -64,43 +43,43 @@ func TestSteady(t *testing.T) {
 		{"shrinks", mem(func(i int) int64 { return 30<<10 - int64(i)<<9 }), true},
 		{"grows by 100 KiB in each phase", mem(func(i int) int64 { return 20<<10 + int64(i)*100 }), false},
 	} {
-		if err := steady(io.Discard, tt.at, 90*time.Minute); (err == nil) != tt.steady {
+		if err := steady(io.Discard, tt.at, 5*time.Minute, 0.05); (err == nil) != tt.steady {
 			t.Errorf("memory that %s: %v", tt.name, err)
 		}
 	}
 }
 
-// TestDown tests requests before, during, across and after the time in which an agent is
+// TestExcuse tests requests before, during, across and after the time in which an agent is
 // down.
-func TestDown(t *testing.T) {
-	var d downtimes
-	before := time.Now()
-	if d.within(7, before) {
+func TestExcuse(t *testing.T) {
+	s := soak{done: map[string]int{}, downs: map[int]int{}}
+	bad := errors.New("bad")
+	excused := func(begin map[int]int, domain int) bool {
+		n := s.excused
+		err := s.excuse(bad, begin, domain)
+		if (err == nil) != (s.excused == n+1) || err != nil && err != bad {
+			t.Errorf("%v, %d excused", err, s.excused-n)
+		}
+		return err == nil
+	}
+	before := s.begin()
+	if excused(before, 7) {
 		t.Error("down from the start")
 	}
-	d.begin(7)
-	if !d.within(7, before) || !d.within(7, time.Now()) || d.within(8, before) {
+	s.goes(7)
+	during := s.begin()
+	if !excused(before, 7) || !excused(during, 7) || excused(before, 8) {
 		t.Error("while it is down")
 	}
-	d.end(7)
-	if !d.within(7, before) {
+	s.goes(7)
+	if !excused(before, 7) || !excused(during, 7) {
 		t.Error("a request from before the end")
 	}
-	if d.within(7, time.Now().Add(time.Nanosecond)) {
+	if excused(s.begin(), 7) {
 		t.Error("a request after the end")
 	}
-}
-
-func TestExcuse(t *testing.T) {
-	s := soak{done: map[string]int{}}
-	bad := errors.New("bad")
-	begin := time.Now()
-	if err := s.excuse(bad, begin, domainSample); err != bad {
-		t.Errorf("excused: %v", err)
-	}
-	s.down.begin(domainSample)
-	if err := s.excuse(bad, begin, domainSimple, domainSample); err != nil || s.excused != 1 {
-		t.Errorf("%v, %d excused", err, s.excused)
+	if err := s.excuse(nil, before, 7); err != nil {
+		t.Error(err)
 	}
 	s.did("stores", bad)
 	if s.failed != 1 || len(s.first) != 1 {

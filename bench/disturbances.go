@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,16 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-// reloads changes the name space and pmcd.conf in turn.
-func (s *soak) reloads() worker {
-	i := 0
-	return func(over <-chan struct{}) {
-		for ; !pause(over, s.every); i++ {
-			s.did("reloads", s.reload(i))
-		}
-	}
-}
-
+// reload changes the name space and pmcd.conf in turn.
 func (s *soak) reload(i int) error {
 	if i%2 == 0 {
 		name := fmt.Sprintf("soak%d", i)
@@ -45,10 +35,10 @@ func (s *soak) reload(i int) error {
 		agents.delay = extraAgent.delay
 	}
 	text, err := agents.conf(true)
-	if err != nil {
-		return err
+	if err == nil {
+		err = replace(filepath.Join(s.dir, "conf"), []byte(text))
 	}
-	if err := replace(filepath.Join(s.dir, "conf"), []byte(text)); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.hangup()
@@ -75,9 +65,8 @@ func (s *soak) hangup() error {
 	})
 }
 
-// deaths kills agents in turn. It kills the next one some time after the last one
-// has replied again.
-func (s *soak) deaths() worker {
+// kill kills an agent, another one each time, and waits until its metrics have values again.
+func (s *soak) kill(i int) error {
 	agents := []struct {
 		domain int
 		prefix string // of metrics
@@ -85,35 +74,19 @@ func (s *soak) deaths() worker {
 	if s.setup.agents != benchAgents {
 		agents = agents[:2] // linux is built in
 	}
-	i := 0
-	return func(over <-chan struct{}) {
-		for ; !pause(over, s.every); i++ {
-			a := agents[i%len(agents)]
-			s.did("deaths", s.kill(a.domain, a.prefix))
-		}
-	}
-}
-
-// kill kills the agent of a domain and waits until its metrics, those whose
-// names begin with prefix, have values again.
-func (s *soak) kill(domain int, prefix string) error {
-	st, err := s.status()
-	if err != nil {
-		return err
-	}
+	a := agents[i%len(agents)]
 	var names []string
 	for _, name := range benchMetrics {
-		if strings.HasPrefix(name, prefix) {
+		if strings.HasPrefix(name, a.prefix) {
 			names = append(names, name)
 		}
 	}
-	i := slices.IndexFunc(st.Agents, func(a soakAgent) bool { return a.Domain == domain })
-	if i < 0 || st.Agents[i].PID == 0 {
-		return fmt.Errorf("no process of domain %d", domain)
+	old, err := s.process(a.domain)
+	if err != nil {
+		return err
 	}
-	old := st.Agents[i].PID
-	s.down.begin(domain)
-	defer s.down.end(domain)
+	s.goes(a.domain)
+	defer s.goes(a.domain)
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -126,11 +99,9 @@ func (s *soak) kill(domain int, prefix string) error {
 				return err
 			}
 		}
-		st, err := s.status()
-		if err == nil && !slices.ContainsFunc(st.Agents, func(a soakAgent) bool {
-			return a.Domain == domain && a.PID != 0 && a.PID != old
-		}) {
-			err = fmt.Errorf("agent of domain %d has not been restarted", domain)
+		now, err := s.process(a.domain)
+		if now == old {
+			err = fmt.Errorf("agent of domain %d has not been restarted", a.domain)
 		}
 		return err
 	}); err != nil {
@@ -138,4 +109,15 @@ func (s *soak) kill(domain int, prefix string) error {
 	}
 	_, err = s.ready(names...)
 	return err
+}
+
+// process returns the process of the agent of a domain.
+func (s *soak) process(domain int) (pid int, err error) {
+	st, err := s.status()
+	for _, a := range st.Agents {
+		if a.Domain == domain && a.PID != 0 {
+			return a.PID, err
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("no process of domain %d", domain))
 }

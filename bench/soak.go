@@ -5,37 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
-// A soak is a daemon under mixed load. Agents of its setup are killed now and
-// then, and the configuration changes.
+// A soak is a daemon under load. Agents of its setup are killed now and then, and the
+// configuration changes.
 type soak struct {
 	*run
-	out  io.Writer
-	down downtimes
-
 	pace  time.Duration // between two requests of a client
 	every time.Duration // between two reloads, and between two deaths of agents
 
 	mu      sync.Mutex // guards the following
 	done    map[string]int
-	excused int      // failures while the agent was down
-	failed  int      // other failures
-	first   []string // the first of these
+	downs   map[int]int // by domain: how often its agent went down or came back
+	excused int         // failures while the agent was down
+	failed  int         // other failures
+	first   []string    // the first of these
 }
 
-// soakPhases is the number of pauses of the load, in which a snapshot is taken.
-const soakPhases = 10
+// soakPhases is the number of pauses of the load, in which a snapshot is taken. Memory may grow in the
+// first startPhases of them: of 90 minutes, these are 20.
+const (
+	soakPhases  = 18
+	startPhases = 4
+)
 
 // extraAgent is the line that reloads add and remove.
 var extraAgent = setup{delay: time.Millisecond}
@@ -51,50 +51,39 @@ type snapshot struct {
 // agent was not down at that moment, or if goroutines, descriptors or memory have
 // grown.
 func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
-	s := &soak{run: &run{options: o, got: map[string]float64{}, ours: true}, out: out, done: map[string]int{}, pace: pace, every: time.Second}
-	phases := soakPhases
+	phase := o.soak / soakPhases
+	s := &soak{run: o.newRun(setup{}, ours), pace: pace, every: time.Second, done: map[string]int{}, downs: map[int]int{}}
 	if o.soakLoggers > 0 {
-		phases = loggerPhases
-		phase := o.soak / loggerPhases
 		s.setup.agents, s.pace, s.every = attackAgents, min(time.Second, phase/4), max(phase/30, 500*time.Millisecond)
 	}
-	d, err := start(o.base, o.pmcd, s.setup, true)
-	if err != nil {
+	if s.daemon, err = s.start(); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, d.tail())
+			err = fmt.Errorf("%w\n%s", err, s.tail())
 		}
-		err = errors.Join(err, finish(d))
+		err = errors.Join(err, s.finish())
 	}()
-	if _, err := d.ready(benchMetrics...); err != nil {
-		return err
-	}
-	s.daemon = d
 	workers, err := s.workers()
 	if err != nil {
 		return err
 	}
 	var at []snapshot
-	for phase := range phases {
+	for n := range soakPhases {
 		over := make(chan struct{})
 		var wg sync.WaitGroup
 		for _, w := range workers {
 			wg.Go(func() { w(over) })
 		}
-		interrupted := false
 		select {
 		case <-stop:
-			interrupted = true
-		case <-time.After(o.soak / time.Duration(phases)):
+			err = errInterrupted
+		case <-time.After(phase):
 		}
 		close(over)
 		wg.Wait()
-		if interrupted {
-			return errInterrupted
-		}
-		if err := d.ended(); err != nil {
+		if err = errors.Join(err, s.ended()); err != nil {
 			return err
 		}
 		now, err := s.snapshot(at)
@@ -103,34 +92,40 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 		}
 		at = append(at, now)
 		fmt.Fprintf(out, "%2d of %d: %d agents, %d goroutines, %d descriptors, %.1f MB; %s\n",
-			phase+1, phases, now.agents, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
+			n+1, soakPhases, now.agents, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
 		if s.failed > 0 {
 			return fmt.Errorf("%d failed:\n%s", s.failed, strings.Join(s.first, "\n"))
 		}
 	}
-	if o.soakLoggers > 0 {
-		return steady(out, at, o.soak)
+	slack := 0.05
+	switch {
+	case o.soak < time.Minute: // pools still fill
+		slack = 0.3
+	case o.soakLoggers == 0: // the load varies
+		slack = 0.15
 	}
-	return flat(at, o.soak)
+	return steady(out, at, phase, slack)
 }
 
-// flat returns an error if memory has grown. It compares the maximum of the second
-// half with that of the first half, without the first phase, in which pools fill.
-// After a short load it allows more growth.
-func flat(at []snapshot, took time.Duration) error {
-	most := func(part []snapshot) (n int64) {
-		for _, s := range part {
-			n = max(n, s.rss)
-		}
-		return n
+// steady returns an error if memory grows after the first phases, by more than slack times its
+// size. Growth is that of the line through all later snapshots, by the method of least squares.
+func steady(out io.Writer, at []snapshot, phase time.Duration, slack float64) error {
+	at = at[startPhases:]
+	n := float64(len(at))
+	middle, mean := (n-1)/2, 0.0
+	for _, s := range at {
+		mean += float64(s.rss) / n
 	}
-	before, after := most(at[1:len(at)/2]), most(at[len(at)/2:])
-	slack := before / 10
-	if took < time.Minute {
-		slack = before / 5
+	var xy, xx float64
+	for i, s := range at {
+		x := float64(i) - middle
+		xy += x * (float64(s.rss) - mean)
+		xx += x * x
 	}
-	if after > before+slack+2<<20 {
-		return fmt.Errorf("memory has grown from %d to %d KiB", before>>10, after>>10)
+	slope := xy / xx // bytes a phase
+	fmt.Fprintf(out, "memory is %.1f MB, and grows by %.0f KiB an hour\n", mean/1e6, slope/1024*time.Hour.Hours()/phase.Hours())
+	if growth := slope * (n - 1); growth > slack*mean {
+		return fmt.Errorf("memory has grown by %.0f KiB, %.0f are allowed", growth/1024, slack*mean/1024)
 	}
 	return nil
 }
@@ -168,16 +163,14 @@ func (s *soak) snapshot(before []snapshot) (now snapshot, err error) {
 type status struct {
 	Goroutines int
 	Clients    []struct{}
-	Agents     []soakAgent
-	Reloads    struct {
+	Agents     []struct {
+		Name, State string
+		Domain, PID int
+	}
+	Reloads struct {
 		Count int
 		Error string
 	}
-}
-
-type soakAgent struct {
-	Name, State string
-	Domain, PID int
 }
 
 func (s *soak) status() (st status, err error) {
@@ -195,7 +188,7 @@ func (s *soak) tally() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for _, name := range soakNames {
+	for _, name := range slices.Sorted(maps.Keys(s.done)) {
 		all = append(all, fmt.Sprintf("%d %s", s.done[name], name))
 	}
 	return fmt.Sprintf("%s; %d excused, %d failed", strings.Join(all, ", "), s.excused, s.failed)
@@ -203,21 +196,16 @@ func (s *soak) tally() string {
 
 // finish stops the daemon. It fails if the daemon does not exit, or has logged a
 // panic or a data race.
-func finish(d *daemon) error {
-	defer d.stop()
-	if err := d.ended(); err != nil {
+func (s *soak) finish() error {
+	defer s.stop()
+	if err := s.ended(); err != nil {
 		return err
 	}
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if _, err := s.end(20 * time.Second); err != nil {
 		return err
-	}
-	select {
-	case <-d.exited:
-	case <-time.After(20 * time.Second):
-		return errors.New("pmcd has not exited 20 s after SIGTERM")
 	}
 	for _, f := range []string{"out", "log/pmcd.log"} {
-		text, err := os.ReadFile(filepath.Join(d.dir, f))
+		text, err := os.ReadFile(filepath.Join(s.dir, f))
 		if err != nil {
 			return err
 		}
@@ -227,68 +215,34 @@ func finish(d *daemon) error {
 			}
 		}
 	}
-	if !d.cmd.ProcessState.Success() {
-		return fmt.Errorf("pmcd has ended with %v", d.cmd.ProcessState)
+	if !s.cmd.ProcessState.Success() {
+		return fmt.Errorf("pmcd has ended with %v", s.cmd.ProcessState)
 	}
 	return nil
 }
 
-// downtimes are the times at which agents were down, by domain.
-type downtimes struct {
-	mu    sync.Mutex
-	since map[int]bool
-	until map[int]time.Time
+// goes records that the agent of a domain goes down, or that it has replied again.
+func (s *soak) goes(domain int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downs[domain]++
 }
 
-// begin records that an agent goes down, end that it has replied again.
-func (d *downtimes) begin(domain int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.since == nil {
-		d.since, d.until = map[int]bool{}, map[int]time.Time{}
+// begin returns what excuse needs to know of the time before a request.
+func (s *soak) begin() map[int]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.downs)
+}
+
+// excuse returns nil in place of err if the agent of the domain was down at some time since begin.
+func (s *soak) excuse(err error, begin map[int]int, domain int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := begin[domain]; err == nil || n%2 == 0 && n == s.downs[domain] {
+		return err
 	}
-	d.since[domain] = true
-}
-
-func (d *downtimes) end(domain int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.since, domain)
-	d.until[domain] = time.Now()
-}
-
-// within reports whether the agent was down at some time since begin.
-func (d *downtimes) within(domain int, begin time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.since[domain] || !d.until[domain].Before(begin)
-}
-
-// excuse returns nil in place of err if one of the agents was down.
-func (s *soak) excuse(err error, begin time.Time, domains ...int) error {
-	if err == nil {
-		return nil
-	}
-	for _, domain := range domains {
-		if s.down.within(domain, begin) {
-			s.mu.Lock()
-			s.excused++
-			s.mu.Unlock()
-			return nil
-		}
-	}
-	return err
-}
-
-// values returns an error unless all sets have values. Sets of agents that were
-// down may be empty.
-func (s *soak) values(sets []pdu.ValueSet, begin time.Time) error {
-	for i := range sets {
-		_, err := count(sets[i:i+1], true)
-		if err := s.excuse(err, begin, sets[i].PMID.Domain()); err != nil {
-			return err
-		}
-	}
+	s.excused++
 	return nil
 }
 

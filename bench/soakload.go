@@ -13,16 +13,35 @@ import (
 // the daemon would never be idle, and its idle states would not be tested.
 const pace = time.Millisecond
 
-// soakNames are the kinds of load, in the order of tally.
-var soakNames = []string{"fetches", "descriptors", "look-ups", "stores", "connects", "reloads", "deaths"}
-
 // A worker is a part of the load. It returns when over is closed.
 type worker func(over <-chan struct{})
 
-// workers returns all parts of the load.
+// workers returns all parts of the load: that of loggers, each of which fetches metrics of the
+// built-in agent and of two PMDAs, or one of requests of all kinds.
 func (s *soak) workers() ([]worker, error) {
+	all := []worker{s.repeat("reloads", s.reload), s.repeat("deaths", s.kill)}
 	if s.soakLoggers > 0 {
-		return s.loggers()
+		kernel, err := s.ids(loggerMetrics...)
+		if err != nil {
+			return nil, err
+		}
+		piped, err := s.ids(benchMetrics[:12]...) // of simple and sample
+		if err != nil {
+			return nil, err
+		}
+		step := s.fetches(append(kernel, piped...), len(kernel))
+		// The agent keeps the files open that it reads first here, so they are no growth.
+		if err := s.once(step); err != nil {
+			return nil, err
+		}
+		for range s.soakLoggers {
+			all = append(all, func(over <-chan struct{}) {
+				if !pause(over, rand.N(s.pace)) {
+					s.client("fetches", step)(over)
+				}
+			})
+		}
+		return all, nil
 	}
 	ids, err := s.ids(benchMetrics...)
 	if err != nil {
@@ -32,14 +51,25 @@ func (s *soak) workers() ([]worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []worker{s.connects, s.idleClients, s.reloads(), s.deaths(), s.client("stores", s.store())}
+	all = append(all, s.connects, s.idleClients, s.client("stores", s.store()))
 	for range 3 {
 		all = append(all,
-			s.client("fetches", s.fetches(ids)),
+			s.client("fetches", s.fetches(ids, 0)),
 			s.client("descriptors", s.descriptors(ids)),
-			s.client("look-ups", s.lookups(qs)))
+			// Their replies are always the same.
+			s.client("look-ups", func(c *client) error { return qs[rand.IntN(len(qs))].ask(c) }))
 	}
 	return all, nil
+}
+
+// repeat calls step again and again, with the number of the call.
+func (s *soak) repeat(name string, step func(i int) error) worker {
+	i := 0
+	return func(over <-chan struct{}) {
+		for ; !pause(over, s.every); i++ {
+			s.did(name, step(i))
+		}
+	}
 }
 
 // client calls step again and again with one connection. It counts the errors of
@@ -50,14 +80,13 @@ func (s *soak) client(name string, step func(c *client) error) worker {
 		for !pause(over, s.pace) {
 			var err error
 			if c == nil {
-				if c, err = s.dial(); err != nil {
-					s.did(name, err)
-					continue
-				}
+				c, err = s.dial()
 			}
-			err = step(c)
+			if err == nil {
+				err = step(c)
+			}
 			s.did(name, err)
-			if code := pdu.Errno(0); err != nil && !errors.As(err, &code) {
+			if isBroken(err) && c != nil {
 				c.Close()
 				c = nil
 			}
@@ -78,23 +107,36 @@ func pause(over <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// fetches fetches some or all of the metrics.
-func (s *soak) fetches(ids []pdu.PMID) func(c *client) error {
+// fetches fetches metrics, each of which has values unless its agent was down: of the first some,
+// not all need to have them. If there are none such, it fetches some or all of the metrics.
+func (s *soak) fetches(ids []pdu.PMID, some int) func(c *client) error {
 	return func(c *client) error {
-		some := ids[rand.IntN(len(ids)):]
-		begin := time.Now()
-		sets, err := c.fetch(some...)
+		ids := ids
+		if some == 0 {
+			ids = ids[rand.IntN(len(ids)):]
+		}
+		begin := s.begin()
+		sets, err := c.fetch(ids...)
+		if err == nil && some > 0 {
+			_, err = count(sets[:some], false)
+		}
 		if err != nil {
 			return err
 		}
-		return s.values(sets, begin)
+		for i := some; i < len(sets); i++ {
+			_, err := count(sets[i:i+1], true)
+			if err := s.excuse(err, begin, ids[i].Domain()); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
 // descriptors requests the descriptors of all metrics and of one.
 func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 	return func(c *client) error {
-		begin := time.Now()
+		begin := s.begin()
 		all, err := ask[*pdu.Descs](c, &pdu.DescIDs{PMIDs: ids})
 		if err != nil {
 			return err
@@ -102,21 +144,23 @@ func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 		if len(all.Descs) != len(ids) {
 			return fmt.Errorf("%d descriptors for %d metrics", len(all.Descs), len(ids))
 		}
+		check := func(d pdu.Desc, id pdu.PMID) error {
+			if d.PMID == id {
+				return nil
+			}
+			return s.excuse(fmt.Errorf("descriptor of %v, not of %v", d.PMID, id), begin, id.Domain())
+		}
 		for i, d := range all.Descs {
-			if d.PMID != ids[i] {
-				err := fmt.Errorf("descriptor of %v, not of %v", d.PMID, ids[i])
-				if err := s.excuse(err, begin, ids[i].Domain()); err != nil {
-					return err
-				}
+			if err := check(d, ids[i]); err != nil {
+				return err
 			}
 		}
-		begin = time.Now()
 		id := ids[rand.IntN(len(ids))]
 		d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: id})
-		if err == nil && d.PMID != id {
-			err = fmt.Errorf("descriptor of %v, not of %v", d.PMID, id)
+		if err != nil {
+			return s.excuse(err, begin, id.Domain())
 		}
-		return s.excuse(err, begin, id.Domain())
+		return check(*d, id)
 	}
 }
 
@@ -136,16 +180,11 @@ func (s *soak) queries() (qs []query, err error) {
 	return s.learnAll(all)
 }
 
-// lookups sends queries, whose replies are always the same.
-func (s *soak) lookups(qs []query) func(c *client) error {
-	return func(c *client) error { return qs[rand.IntN(len(qs))].ask(c) }
-}
-
 // store stores numbers into a metric and reads them again.
 func (s *soak) store() func(c *client) error {
 	id, n := pdu.NewPMID(domainSample, 0, 14), uint32(0) // sample.long.write_me
 	return func(c *client) error {
-		begin := time.Now()
+		begin := s.begin()
 		n++
 		_, err := c.call(encode(&pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Format: pdu.FormatInsitu,
 			Values: []pdu.Value{{Inst: pdu.NoInst, Word: n}}}}}))
