@@ -23,7 +23,6 @@ import (
 type attackBench struct {
 	*options
 	stop <-chan os.Signal
-	tree string // of the host that agent linux shows
 	net  string // a network namespace; "" is none
 	addr string // of this host, as seen from there
 }
@@ -204,9 +203,9 @@ func (b *attackBench) measure(h attackScenario, side int, res *attackResult) err
 	if err != nil {
 		return err
 	}
-	defer m.close()
+	defer m.Close()
 	conf := h.setup
-	conf.agents, conf.tree, conf.listen = attackAgents, b.tree, b.addr
+	conf.agents, conf.composed, conf.listen = attackAgents, true, b.addr
 	if side == ours {
 		conf.notify = notify
 	}
@@ -229,7 +228,7 @@ func (b *attackBench) measure(h attackScenario, side int, res *attackResult) err
 	}
 	idle := rss(r.pid())
 	resetPeak(r.pid())
-	m.restart()
+	m.longest()
 	var before []string
 	if !h.full && !b.hostile.full {
 		before = []string{"nice", "-n", "19"}

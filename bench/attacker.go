@@ -30,7 +30,9 @@ func attackMain(params []byte, lines *bufio.Scanner) error {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return err
 	}
-	a := attackScenarios[attackNamed(p.Name)].attack(&p.Metrics)
+	h := attackScenarios[attackNamed(p.Name)]
+	a := h.attack
+	a.Script = h.script(&p.Metrics)
 	a.Dial = func(ctx context.Context) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}
 		return d.DialContext(ctx, "tcp4", p.Addr)

@@ -35,34 +35,34 @@ type side struct {
 	Error  string               // the first
 }
 
-// median returns the median of a number over all rounds.
-func (s *side) median(key string) (float64, bool) {
-	var v []float64
+// numbers returns a number of all rounds that have it, in order.
+func (s *side) numbers(key string) (v []float64) {
 	for _, got := range s.Rounds {
 		if x, ok := got[key]; ok {
 			v = append(v, x)
 		}
 	}
+	slices.Sort(v)
+	return v
+}
+
+// median returns the median of a number over all rounds.
+func (s *side) median(key string) (float64, bool) {
+	v := s.numbers(key)
 	if len(v) == 0 {
 		return 0, false
 	}
-	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
 
 // spread returns the ratio of the largest number of all rounds to the smallest, and
 // whether there is one.
 func (s *side) spread(key string) (float64, bool) {
-	var v []float64
-	for _, got := range s.Rounds {
-		if x, ok := got[key]; ok {
-			v = append(v, x)
-		}
-	}
-	if len(v) < 2 || slices.Min(v) <= 0 {
+	v := s.numbers(key)
+	if len(v) < 2 || v[0] <= 0 {
 		return 0, false
 	}
-	return slices.Max(v) / slices.Min(v), true
+	return v[len(v)-1] / v[0], true
 }
 
 // A pair is both daemons with the same setup. A daemon that does not run is nil.

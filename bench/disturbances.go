@@ -32,7 +32,7 @@ func (s *soak) reload(i int) error {
 	}
 	agents := s.setup
 	if i%4 != 3 {
-		agents.delay = extraAgent.delay
+		agents.delay = time.Millisecond // the line of another agent
 	}
 	text, err := agents.conf(true)
 	if err == nil {

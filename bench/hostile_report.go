@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -97,31 +95,15 @@ func (r *attackResult) row() []string {
 		number(r.RSS), number(r.CPU), number(r.AgentCPU), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
 }
 
-// hostileTable writes the results as a table in Markdown.
-func hostileTable(w io.Writer, attacks []attackResult) {
+// hostileTable returns the results as a table in Markdown.
+func hostileTable(attacks []*attackResult) []byte {
+	w := new(bytes.Buffer)
 	fmt.Fprintf(w, "%s.\n\nLimits: p99 at most %d ms; no late or failed answer; newcomers: p99 of the greeting, the first value and the first fetch of an idle client %d ms; "+
 		"RSS %d MB over idle; %v between two notifications of the watchdog; %d s from SIGTERM to the end.\n\n", host(), maxP99, maxNewcomer, maxRSS, watchdog, maxEnd)
 	fmt.Fprintf(w, "| attack | on | %s |\n|---|---%s|\n", strings.Join(hostileColumns, " | "), strings.Repeat("|---", len(hostileColumns)))
-	for i := range attacks {
-		r := &attacks[i]
+	for _, r := range attacks {
 		fmt.Fprintf(w, "| %s: %s | %s | %s |\n", r.Attack, r.About, r.Side, strings.Join(r.row(), " | "))
 	}
 	fmt.Fprintln(w)
-}
-
-// reportHostile prints the tables and writes the files that the options name.
-func (o *options) reportHostile(out io.Writer, attacks []attackResult, honest []result) error {
-	var b bytes.Buffer
-	if len(attacks) > 0 {
-		hostileTable(&b, attacks)
-	}
-	if len(honest) > 0 {
-		table(&b, honest)
-	}
-	_, err := out.Write(b.Bytes())
-	return errors.Join(err, o.write(b.Bytes(), struct {
-		Host    string
-		Attacks []attackResult
-		Results []result
-	}{host(), attacks, honest}))
+	return w.Bytes()
 }

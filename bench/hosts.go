@@ -19,7 +19,7 @@ var (
 // mounts. Each fetches all instances, or those of one process, as root over the Unix domain socket.
 func hostScenarios() (all []scenario) {
 	add := func(name, about string, on population, cpu, time, memory float64, run func(r *run) error) {
-		all = append(all, scenario{name: name, about: about, setup: setup{agents: hostAgents, on: on}, host: true, run: run, shows: []measure{
+		all = append(all, scenario{name: name, about: about, setup: setup{agents: hostAgents, on: on, composed: on.kind == "cpus"}, host: true, run: run, shows: []measure{
 			{key: "cpu+agents", unit: "ms", goal: cpu}, {key: "time", unit: "ms", goal: time},
 			{key: "peak", unit: "MB"}, {key: "Pss_Anon", unit: "MB", goal: memory}, {key: "values"}}})
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,38 +37,23 @@ func genName(i, n int) (string, pdu.PMID) {
 	return fmt.Sprintf("gen.g%02d.s%02d.m%04d", i/per/20, i/per%20, i%per), pdu.NewPMID(domainGen, i/1000, i%1000)
 }
 
-// appendGen appends the n generated names to a name space. They are in order,
-// and so are the nodes above them.
+// appendGen appends the n generated names to a name space.
 func appendGen(b *bytes.Buffer, n int) {
-	type node struct {
-		name string
-		rows []string
-	}
-	var nodes []*node
-	open := map[string]*node{}
-	add := func(parent, row string) {
-		p := open[parent]
-		if p == nil {
-			p = &node{name: parent}
-			open[parent] = p
-			nodes = append(nodes, p)
-		}
-		p.rows = append(p.rows, row)
-	}
+	rows := map[string][]string{} // by the name above them
 	for i := range n {
 		name, id := genName(i, n)
 		w := strings.Split(name, ".")
 		group, sub := w[0]+"."+w[1], w[0]+"."+w[1]+"."+w[2]
-		if open[group] == nil {
-			add(w[0], w[1])
+		if rows[group] == nil {
+			rows[w[0]] = append(rows[w[0]], w[1])
 		}
-		if open[sub] == nil {
-			add(group, w[2])
+		if rows[sub] == nil {
+			rows[group] = append(rows[group], w[2])
 		}
-		add(sub, fmt.Sprintf("%s %d:%d:%d", w[3], id.Domain(), id.Cluster(), id.Item()))
+		rows[sub] = append(rows[sub], fmt.Sprintf("%s %d:%d:%d", w[3], id.Domain(), id.Cluster(), id.Item()))
 	}
-	for _, p := range nodes {
-		fmt.Fprintf(b, "%s {\n\t%s\n}\n", p.name, strings.Join(p.rows, "\n\t"))
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(b, "%s {\n\t%s\n}\n", name, strings.Join(rows[name], "\n\t"))
 	}
 }
 

@@ -165,6 +165,7 @@ func (p *paced) open() (conns []*client, err error) {
 	for i := range p.Clients {
 		c, err := p.connect()
 		if err == nil && p.Logger && i < loggerStarts {
+			c.conn.SetDeadline(time.Time{}) // the parent waits for childTimeout
 			err = loggerStart(c, p.IDs)
 		}
 		if err == nil {

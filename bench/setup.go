@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -12,15 +11,15 @@ import (
 
 // A setup is the configuration of a daemon.
 type setup struct {
-	agents string        // benchAgents and so on
-	gen    int           // number of generated names
-	delay  time.Duration // of the replies of the slow agent; 0 is no such agent
-	tree   string        // a directory with /proc and /sys for agent linux; "" is this host's
-	listen string        // an address besides 127.0.0.1; "" is none
-	notify string        // the socket of a service manager; "" is none
-	tls    string        // the kind of the key of its certificate; "" is no TLS
-	logins bool          // it has a database of passwords for SASL
-	on     population    // of the host
+	agents   string        // benchAgents and so on
+	gen      int           // number of generated names
+	delay    time.Duration // of the replies of the slow agent; 0 is no such agent
+	composed bool          // agent linux shows composedHost
+	listen   string        // an address besides 127.0.0.1; "" is none
+	notify   string        // the socket of a service manager; "" is none
+	tls      string        // the kind of the key of its certificate; "" is no TLS
+	logins   bool          // it has a database of passwords for SASL
+	on       population    // of the host
 }
 
 // Sets of agents.
@@ -140,10 +139,7 @@ func (s setup) env(dir string) (env []string) {
 	if s.listen == "" {
 		env = append(env, "PMCD_LOCAL=1") // loopback addresses only
 	}
-	if s.tree != "" {
-		env = append(env, "LINUX_STATSPATH="+s.tree)
-	}
-	if s.on.kind == "cpus" {
+	if s.composed {
 		env = append(env, "LINUX_STATSPATH="+composedHost(filepath.Dir(dir)))
 	}
 	if s.notify != "" {
@@ -163,29 +159,9 @@ func (s setup) writeSecurity(dir string) error {
 			return err
 		}
 	}
-	if s.logins {
-		return writeLogins(dir)
+	if !s.logins {
+		return nil
 	}
-	return nil
+	return sh(`echo secret | saslpasswd2 -c -p -a pmcd -f $0/sasldb2 root && mkdir $0/sasl2 &&
+		printf 'mech_list: plain\nsasldb_path: %s/sasldb2\n' $0 >$0/sasl2/pmcd.conf`, dir)
 }
-
-// writeLogins writes the configuration of SASL, and a database with the password of a user.
-// Without saslpasswd2 there is no database, and all logins fail earlier.
-func writeLogins(dir string) error {
-	db := filepath.Join(dir, "sasldb2")
-	if program, err := exec.LookPath("saslpasswd2"); err == nil {
-		cmd := exec.Command(program, "-c", "-p", "-a", "pmcd", "-f", db, loginUser)
-		cmd.Stdin = strings.NewReader("secret")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("saslpasswd2: %w: %s", err, out)
-		}
-	}
-	conf := filepath.Join(dir, "sasl2")
-	if err := os.Mkdir(conf, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(conf, "pmcd.conf"), []byte("mech_list: plain\nsasldb_path: "+db+"\n"), 0o644)
-}
-
-// loginUser has a password in the database.
-const loginUser = "root"

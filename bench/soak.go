@@ -37,9 +37,6 @@ const (
 	startPhases = 4
 )
 
-// extraAgent is the line that reloads add and remove.
-var extraAgent = setup{delay: time.Millisecond}
-
 // A snapshot holds the resources of an idle daemon.
 type snapshot struct {
 	agents                  int // reloads change their number

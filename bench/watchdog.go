@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -13,11 +13,10 @@ const watchdog = 4 * time.Second
 
 // A manager receives a daemon's notifications, as systemd does.
 type manager struct {
-	conn *net.UnixConn
-	done sync.WaitGroup
+	*net.UnixConn
 
 	mu   sync.Mutex // guards the following
-	last time.Time  // when the last WATCHDOG=1 arrived
+	last time.Time  // when the last WATCHDOG=1 arrived, or the manager was started
 	gap  time.Duration
 }
 
@@ -26,52 +25,30 @@ func newManager(path string) (*manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{conn: conn}
-	m.done.Go(func() {
+	m := &manager{UnixConn: conn, last: time.Now()}
+	go func() {
 		buf := make([]byte, 4096)
 		for {
 			n, err := conn.Read(buf)
 			if err != nil {
 				return
 			}
-			for line := range strings.Lines(string(buf[:n])) {
-				if strings.TrimSpace(line) == "WATCHDOG=1" {
-					m.fed(time.Now())
-				}
+			if bytes.Contains(buf[:n], []byte("WATCHDOG=1")) {
+				m.mu.Lock()
+				m.gap, m.last = max(m.gap, time.Since(m.last)), time.Now()
+				m.mu.Unlock()
 			}
 		}
-	})
+	}()
 	return m, nil
 }
 
-// fed records a notification.
-func (m *manager) fed(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.last.IsZero() {
-		m.gap = max(m.gap, now.Sub(m.last))
-	}
-	m.last = now
-}
-
-// restart forgets the notifications so far, but for the time of the last one.
-func (m *manager) restart() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gap = 0
-	if m.last.IsZero() {
-		m.last = time.Now()
-	}
-}
-
-// longest returns the longest time between two notifications, or since the last one.
+// longest returns the longest time between two notifications, or since the last one, since it was
+// called last.
 func (m *manager) longest() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return max(m.gap, time.Since(m.last))
-}
-
-func (m *manager) close() {
-	m.conn.Close()
-	m.done.Wait()
+	gap := max(m.gap, time.Since(m.last))
+	m.gap = 0
+	return gap
 }
