@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // warmUp is how long a load runs before it is measured.
@@ -39,16 +36,17 @@ type timing struct {
 // Each finishes at least one operation, or fails.
 func (l load) run() timing {
 	var t timing
-	conns := make([]*client, l.clients)
-	for i := range conns {
-		if l.open == nil {
-			continue
+	var conns []*client
+	for range l.clients {
+		var c *client
+		if l.open != nil {
+			var err error
+			if c, err = l.open(); err != nil {
+				t.fail(err)
+				continue
+			}
 		}
-		var err error
-		if conns[i], err = l.open(); err != nil {
-			t.fail(err)
-			conns[i] = nil
-		}
+		conns = append(conns, c)
 	}
 	var (
 		mu    sync.Mutex
@@ -87,9 +85,6 @@ func (l load) client(c *client, begin time.Time) (t timing) {
 			c.Close()
 		}
 	}()
-	if c == nil && l.open != nil {
-		return t // counted by run
-	}
 	t.took = make([]time.Duration, 0, 1<<14)
 	var first time.Time
 	end := begin.Add(l.time)
@@ -110,7 +105,7 @@ func (l load) client(c *client, begin time.Time) (t timing) {
 		now = time.Now()
 		if err != nil {
 			t.fail(err)
-			if code := pdu.Errno(0); c != nil && !errors.As(err, &code) {
+			if c != nil && isBroken(err) {
 				c.Close()
 				if c, err = l.open(); err != nil {
 					t.fail(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -99,13 +100,12 @@ func longRows(results []result, calm bool) string {
 	return b.String()
 }
 
-// shortRows returns rows with the first measure of each of the named scenarios; "closed" is
-// all that have closed loops.
+// shortRows returns rows with the first measure of each of the named scenarios.
 func shortRows(results []result, names string) string {
 	wanted := strings.Fields(names)
 	var b strings.Builder
 	for i := range results {
-		if r := &results[i]; names == "closed" && !r.calm || slices.Contains(wanted, r.Scenario) {
+		if r := &results[i]; slices.Contains(wanted, r.Scenario) {
 			m := r.shows[0]
 			fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", r.Scenario, r.About, m.title(), strings.Join(m.row(r)[:3], " | "))
 		}
@@ -113,46 +113,27 @@ func shortRows(results []result, names string) string {
 	return b.String()
 }
 
-// Marks between which insert puts a table. The first one has the names of scenarios between
-// its two parts, or "closed", or "calm".
-const (
-	insertBegin = "<!-- bench: "
-	insertNames = " -->\n"
-	insertEnd   = "<!-- /bench -->\n"
-)
+// inserted is a table in a document: the names of scenarios, and the rest.
+var inserted = regexp.MustCompile(`(?s)<!-- bench: (.*?) -->\n.*?<!-- /bench -->\n`)
 
-// insert puts tables into a file: the first number of each scenario that a mark names, or all
-// numbers of group calm. A table for which there are no results stays.
+// insert puts tables into a file: the first number of each scenario that a mark names. A table for
+// which there are no results stays.
 func insert(file string, results []result) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	rest := string(text)
-	for tables := 0; ; tables++ {
-		before, mark, ok := strings.Cut(rest, insertBegin)
-		b.WriteString(before)
-		if !ok && tables > 0 {
-			return os.WriteFile(file, []byte(b.String()), 0o644)
-		}
-		names, mark, ok2 := strings.Cut(mark, insertNames)
-		old, after, ok3 := strings.Cut(mark, insertEnd)
-		if !ok || !ok2 || !ok3 {
-			return fmt.Errorf("%s has no %qNAMES%q and %q", file, insertBegin, insertNames, insertEnd)
-		}
-		head, rows := shortHead, ""
-		if names == "calm" {
-			head, rows = longHead, longRows(results, true)
-		} else {
-			rows = shortRows(results, names)
-		}
-		if rows != "" {
-			old = fmt.Sprintf("\n%s.\n\n%s%s\n", host(), head, rows)
-		}
-		b.WriteString(insertBegin + names + insertNames + old + insertEnd)
-		rest = after
+	if n := len(inserted.FindAll(text, -1)); n == 0 || n != bytes.Count(text, []byte("<!-- bench: ")) {
+		return fmt.Errorf("%s: %d tables of the form %v", file, n, inserted)
 	}
+	return os.WriteFile(file, inserted.ReplaceAllFunc(text, func(old []byte) []byte {
+		names := string(inserted.FindSubmatch(old)[1])
+		rows := shortRows(results, names)
+		if rows == "" {
+			return old
+		}
+		return fmt.Appendf(nil, "<!-- bench: %s -->\n\n%s.\n\n%s%s\n<!-- /bench -->\n", names, host(), shortHead, rows)
+	}), 0o644)
 }
 
 // title returns the name of the measure and its unit.
