@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,7 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/bench/attack"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 const (
@@ -28,10 +29,7 @@ const (
 // turns with both daemons on 2 CPUs, p50 of fetch-one was 17 to 21 µs with this client and 23 to 26
 // with pmapi, that of name 17 to 21 and 24 to 28, and the CPU time of the client for a name 11 to
 // 12 µs and 15 to 18.
-type client struct {
-	conn net.Conn
-	r    *pdu.Reader
-}
+type client struct{ *pdutest.Client }
 
 // A blocking connection is for a closed loop. Package net would add the cost of the network poller
 // to each reply, which a C client does not have.
@@ -103,10 +101,8 @@ func dial(network, addr string, cfg *tls.Config, first []byte) (*client, error) 
 // profile is of all instances. It must precede the first fetch.
 var profile = encode(&pdu.Profile{})
 
-// creds is the CREDS PDU of a client.
-func creds(f pdu.Features) []byte {
-	return encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(f)}})
-}
+// encode returns messages in wire form.
+var encode = attack.Encode
 
 // greet reads the greeting, agrees on TLS if cfg is not nil, and sends CREDS and the first request
 // that has no reply. It closes conn if there is an error.
@@ -123,59 +119,33 @@ func greet(conn net.Conn, cfg *tls.Config, first []byte) (c *client, err error) 
 		}
 		err = fmt.Errorf("%s: %w", phase, err)
 	}()
-	c = &client{conn: conn, r: pdu.NewReader(conn, 0)}
-	greeting, err := c.status()
-	switch {
-	case err != nil:
+	c = &client{pdutest.New(conn)}
+	if _, err := c.Greeting(); err != nil {
 		return c, err
-	case !greeting.Greeting:
-		return c, errors.New("there is none")
-	case greeting.Code < 0:
-		return c, pdu.FromGreetingCode(greeting.Code)
-	case cfg == nil:
-		_, err = conn.Write(append(creds(0), first...))
+	}
+	if cfg == nil {
+		_, err = c.Write(append(encode(pdutest.Creds(0)), first...))
 		return c, err
 	}
 	phase = "TLS"
-	if _, err = conn.Write(creds(pdu.FeatureSecure | pdu.FeatureSecureAck)); err != nil {
+	ack, err := c.Do(pdutest.Creds(pdu.FeatureSecure | pdu.FeatureSecureAck))
+	if err != nil {
 		return c, err
 	}
-	if ack, err := c.status(); err != nil || ack.Code != 0 {
-		return c, cmp.Or(err, error(ack.Code))
+	if m, ok := ack.(*pdu.Error); !ok || m.Code != 0 {
+		return c, fmt.Errorf("the answer is %+v", ack)
 	}
 	s := tls.Client(conn, cfg)
-	if err = s.Handshake(); err != nil {
-		return c, err
+	if err = s.Handshake(); err == nil {
+		c.Use(s)
+		_, err = c.Write(first)
 	}
-	_, err = s.Write(first)
-	return &client{conn: s, r: pdu.NewReader(s, 0)}, err
-}
-
-// status reads an ERROR PDU.
-func (c *client) status() (m pdu.Error, err error) {
-	b, err := c.r.Next()
-	if err == nil {
-		_, err = pdu.ParseInto(b, &m)
-	}
-	return m, err
-}
-
-func (c *client) Close() error { return c.conn.Close() }
-
-// encode returns the messages in wire form. It panics if that fails.
-func encode(ms ...pdu.Message) (b []byte) {
-	for _, m := range ms {
-		var err error
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			panic(err)
-		}
-	}
-	return b
+	return c, err
 }
 
 // call sends a request and returns the reply, which is valid until the next call.
 func (c *client) call(req []byte) ([]byte, error) {
-	if _, err := c.conn.Write(req); err != nil {
+	if _, err := c.Write(req); err != nil {
 		return nil, err
 	}
 	return c.reply()
@@ -185,7 +155,7 @@ func (c *client) call(req []byte) ([]byte, error) {
 // reply. It returns an ERROR as an Errno; then the connection can be used further.
 func (c *client) reply() ([]byte, error) {
 	for {
-		b, err := c.r.Next()
+		b, err := c.Receive()
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/bench/attack"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // contention measures a client that fetches from an agent: first alone, and then for the time d
@@ -19,7 +20,7 @@ func contention(d time.Duration, other func(r *run) (attack.Script, error)) func
 		if err != nil {
 			return err
 		}
-		script.Once = slices.Concat(creds(0), profile, script.Once)
+		script.Once = slices.Concat(encode(pdutest.Creds(0)), profile, script.Once)
 		ids, err := r.ids(sampleOne)
 		if err != nil {
 			return err

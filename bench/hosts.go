@@ -67,11 +67,11 @@ func fetchHost(one bool, names ...string) func(r *run) error {
 		if one {
 			const indomProc = 9
 			only := pdu.InDomProfile{InDom: pdu.NewInDom(domainProc, indomProc), Exclude: true, Insts: []int32{int32(os.Getpid())}}
-			if _, err := c.conn.Write(encode(&pdu.Profile{Exclude: true, InDoms: []pdu.InDomProfile{only}})); err != nil {
+			if _, err := c.Write(encode(&pdu.Profile{Exclude: true, InDoms: []pdu.InDomProfile{only}})); err != nil {
 				return err
 			}
 		}
-		c.conn.SetDeadline(time.Time{})
+		c.SetDeadline(time.Time{})
 		sets, err := c.fetch(ids...) // the first one makes tables
 		if err != nil {
 			return err

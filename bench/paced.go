@@ -165,7 +165,7 @@ func (p *paced) open() (conns []*client, err error) {
 	for i := range p.Clients {
 		c, err := p.connect()
 		if err == nil && p.Logger && i < loggerStarts {
-			c.conn.SetDeadline(time.Time{}) // the parent waits for childTimeout
+			c.SetDeadline(time.Time{}) // the parent waits for childTimeout
 			err = loggerStart(c, p.IDs)
 		}
 		if err == nil {
@@ -190,9 +190,9 @@ func (p *paced) connect() (*client, error) {
 
 // fetch fetches, and checks the reply if it has another length than the first one.
 func (p *paced) fetch(c *client) error {
-	c.conn.SetDeadline(time.Now().Add(replyTimeout))
+	c.SetDeadline(time.Now().Add(replyTimeout))
 	for _, b := range p.reqs {
-		if _, err := c.conn.Write(b); err != nil {
+		if _, err := c.Write(b); err != nil {
 			return err
 		}
 	}
