@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
@@ -258,7 +257,7 @@ func (s *echo) secure() error {
 			return err
 		}
 	}
-	l, err := s.h.tls.Server(s.c, s.h.serverTLS(int(s.h.secures.Add(1))), pending, &fairqueue.Key{Member: 1}, s.h.hold)
+	l, err := s.h.tls.Server(s.c, s.h.serverTLS(int(s.h.secures.Add(1))), pending, s.h.hold)
 	s.line = l
 	if err == nil {
 		close(s.secured)

@@ -33,6 +33,12 @@ const (
 // errQuiet ends the connection of a client that sends more than these limits.
 var errQuiet = fmt.Errorf("it sends too many TLS bytes without application data: more than %d, or %d while it is idle", maxHandshakeInput, maxQuietInput)
 
+// A handshake is what holds during that of a recordConn.
+type handshake struct {
+	deadline time.Time
+	hold     func(n int64) error // accounts for memory
+}
+
 // A recordConn is the plainConn of a Secure, as crypto/tls reads and writes it.
 type recordConn struct {
 	plain   plainConn
@@ -62,6 +68,7 @@ func (s *recordConn) Read(b []byte) (n int, err error) {
 	if len(s.pending) > 0 {
 		n = copy(b, s.pending)
 		s.pending = s.pending[n:]
+		s.plain.beforeDecrypt()
 	} else if n, err = s.readPlain(b); err != nil {
 		return n, err
 	}
@@ -69,10 +76,7 @@ func (s *recordConn) Read(b []byte) (n int, err error) {
 	s.record.advance(b[:n])
 	if s.handshake != nil {
 		// The record that is being read, and the message that it is a part of.
-		if err := s.handshake.hold(2 * int64(s.quiet)); err != nil {
-			return n, err
-		}
-		return n, s.handshake.begin()
+		return n, s.handshake.hold(2 * int64(s.quiet))
 	}
 	return n, nil
 }
@@ -82,7 +86,7 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	switch {
 	case s.handshake != nil:
 		if s.plain.buffered() == 0 {
-			s.handshake.end()
+			s.plain.beforeWait()
 		}
 	case s.held:
 		return 0, errNoInput
@@ -98,9 +102,7 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	switch {
 	case n > 0:
 		err = nil
-		if s.handshake == nil { // Read may have waited, and handshakes have turns of their own
-			s.plain.beforeDecrypt()
-		}
+		s.plain.beforeDecrypt() // Read may have waited
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = os.ErrDeadlineExceeded // which is temporary; with the name of a file it is not
 	}
@@ -119,7 +121,7 @@ func (s *recordConn) Write(b []byte) (int, error) {
 	}
 	// The client may be slow to read. What is computed after that is little, until there is
 	// more input.
-	s.handshake.end()
+	s.plain.beforeWait()
 	timer := time.AfterFunc(time.Until(s.handshake.deadline), s.plain.Abort)
 	n, err := s.plain.Write(b)
 	if !timer.Stop() {
