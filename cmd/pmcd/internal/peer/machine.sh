@@ -25,6 +25,9 @@ rm -f $copy/var/pmcd/root.socket
 # through links.
 cp -a /usr/lib/pcp/pmdas $copy/pmdas
 
+# Agents have time to start on a busy machine.
+echo '-q 30' >>$copy/etc/pmcd/pmcd.options
+
 # PCP's pmcd looks for agents with IPv6 at "localhost".
 printf '127.0.0.1 localhost %s\n::1 localhost\n' "$(uname -n)" >$copy/hosts
 

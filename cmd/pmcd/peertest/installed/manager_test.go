@@ -90,10 +90,11 @@ func TestPeerServiceManager(t *testing.T) {
 			}
 			run(rc("status")) // and no script runs any more
 			if tt.rest != "" {
-				environ, err := filepath.Glob(m.Path("/proc/[0-9]*/environ"))
-				if err != nil || len(environ) < 5 {
-					t.Errorf("%v, %v", environ, err)
-				}
+				var environ []string
+				testutil.Eventually(t, "there are agents", func() (there bool) {
+					environ, _ = filepath.Glob(m.Path("/proc/[0-9]*/environ"))
+					return len(environ) >= 5
+				})
 				for _, path := range environ {
 					id := filepath.Base(filepath.Dir(path))
 					if env, _ := os.ReadFile(path); id != pid && strings.Contains(string(env), "NOTIFY_SOCKET=") {
