@@ -1,14 +1,9 @@
 package daemon
 
 import (
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,41 +16,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
-
-// Idle clients use no goroutine, and are served when they ask for something.
-func TestIdleConnections(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
-	before, received := runtime.NumGoroutine(), r.counts.Received(pdu.TypeCreds)
-	const many = 200
-	idle := make([]*client, many)
-	for i := range idle {
-		network, addr := "tcp", r.tcp
-		if i%2 > 0 {
-			network, addr = "unix", r.unix
-		}
-		idle[i] = r.connect(network, addr)
-		if got := show(idle[i].recv()); got != "0" {
-			t.Fatal(got)
-		}
-		if i%4 > 1 {
-			idle[i].send(hello)
-		}
-	}
-	testutil.Eventually(t, "all CREDS are read", func() bool { return r.counts.Received(pdu.TypeCreds) == received+many/2 })
-	if n := runtime.NumGoroutine() - before; n > many/10 {
-		t.Errorf("%d idle clients have %d goroutines", many, n)
-	}
-	for i, c := range idle {
-		if i%4 <= 1 {
-			c.send(hello)
-		}
-		if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
-			t.Fatalf("client %d: %s", i, got)
-		}
-	}
-}
 
 // The first bytes of a client are read in whatever pieces they arrive.
 func TestFirstInput(t *testing.T) {
@@ -112,56 +72,6 @@ func TestFirstInput(t *testing.T) {
 		})
 	}
 	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 1 })
-}
-
-// Idle clients are disconnected when the daemon ends.
-func TestIdleAtTheEnd(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	c, d := r.connect("tcp", r.tcp), r.connect("unix", r.unix)
-	c.recv()
-	d.recv()
-	d.send(hello)
-	r.stop()
-	c.closed()
-	d.closed()
-}
-
-// Without spare descriptors connected clients are served, and new ones are accepted
-// when there are some again.
-func TestAcceptWithoutDescriptors(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	c := r.dial()
-	c.do(&pdu.DescReq{PMID: id(240, 1)})
-
-	var had unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
-		t.Fatal(err)
-	}
-	next, err := syscall.Dup(0) // all below are taken
-	if err != nil {
-		t.Fatal(err)
-	}
-	restore := func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defer restore()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next + 1), Max: had.Max}); err != nil {
-		t.Fatal(err)
-	}
-	syscall.Close(next)
-	late := r.connect("tcp", r.tcp) // takes the last one
-	r.awaitLogged(t, "AcceptNewClient: no client can be accepted: too many open files")
-	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
-		t.Errorf("a client that is connected: %s", got)
-	}
-	restore()
-	if got := show(late.recv()); got != "0" {
-		t.Errorf("a client that has connected late: %s", got)
-	}
 }
 
 // A socket that no longer listens is tried again now and then. Clients are accepted at
@@ -223,33 +133,6 @@ func TestRefusedWhileAccepted(t *testing.T) {
 	}
 }
 
-// Idle clients that a reload refuses are told so, whether they have sent CREDS or not.
-func TestIdleAreRefused(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	var idle []*client
-	for i := range 8 {
-		c := r.connect([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2])
-		c.recv()
-		if i%4 > 1 {
-			c.send(hello)
-			// With the new rules already, the answer to CREDS would be an error, too.
-			testutil.Eventually(t, "its CREDS are read", func() bool { info, _ := r.sessions.Clients.Info(int32(i)); return info.Version != 0 })
-		}
-		idle = append(idle, c)
-	}
-	r.write("pmcd.conf", testAgents+"disallow \"*\" : all;\n")
-	r.Reload()
-	for i, c := range idle {
-		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
-			t.Errorf("client %d: %s", i, got)
-		}
-		c.ended()
-		c.Conn.Close()
-	}
-	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 0 })
-}
-
 // Clients are accepted while the log takes no lines.
 func TestAcceptWithoutLog(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
@@ -274,42 +157,4 @@ func TestAcceptWithoutLog(t *testing.T) {
 	if got := show(refused.recv()); got == "0" {
 		t.Error("not refused")
 	}
-}
-
-// The session of an idle client that has disconnected ends, even if another process
-// has its descriptor, as a child has for a moment.
-func TestDisconnectedIsForgotten(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	for _, network := range []string{"tcp", "unix"} {
-		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
-		c.recv()
-		n := r.connection(0).FD()
-		child, err := syscall.Dup(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		testutil.Eventually(t, "it is waited for", func() bool { return watched(n) })
-		c.Conn.Close()
-		testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
-		if watched(n) {
-			t.Errorf("%s: still waited for", network)
-		}
-		syscall.Close(child)
-	}
-}
-
-// watched reports whether an epoll set has the descriptor fd.
-func watched(fd int) bool {
-	links, _ := filepath.Glob("/proc/self/fd/*")
-	for _, l := range links {
-		if to, _ := os.Readlink(l); to != "anon_inode:[eventpoll]" {
-			continue
-		}
-		info, _ := os.ReadFile("/proc/self/fdinfo/" + filepath.Base(l))
-		if strings.Contains(string(info), fmt.Sprintf("tfd: %8d ", fd)) {
-			return true
-		}
-	}
-	return false
 }

@@ -222,10 +222,14 @@ func TestReloadRefuses(t *testing.T) {
 		return c
 	}
 	idle, busy, piped, half, stays := in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.3")
-	early := r.from("127.0.0.2") // it has said nothing yet
-	if got := show(early.recv()); got != "0" {
-		t.Fatal(got)
+	early, silent := r.from("127.0.0.2"), r.from("unix") // they have said nothing, or only CREDS
+	for _, c := range []*client{early, silent} {
+		if got := show(c.recv()); got != "0" {
+			t.Fatal(got)
+		}
 	}
+	before := r.counts.Received(pdu.TypeCreds)
+	silent.send(hello)
 
 	busy.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 9)}})
 	<-a.enter
@@ -235,12 +239,12 @@ func TestReloadRefuses(t *testing.T) {
 	b, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(240, 1)})
 	half.sendBytes(b[:13])
 	testutil.Eventually(t, "requests have been read", func() bool {
-		return r.counts.Received(pdu.TypeFetch) >= 2
+		return r.counts.Received(pdu.TypeFetch) >= 2 && r.counts.Received(pdu.TypeCreds) > before
 	})
 
-	r.write("pmcd.conf", testAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
+	r.write("pmcd.conf", testAgents+"disallow 127.0.0.2, \"unix:\" : all; disallow 127.0.0.3 : store;\n")
 	r.reloaded()
-	for name, c := range map[string]*client{"idle": idle, "half a PDU": half, "before CREDS": early} {
+	for name, c := range map[string]*client{"idle": idle, "half a PDU": half, "before CREDS": early, "after CREDS": silent} {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 			t.Errorf("%s: got %s", name, got)
 		}

@@ -51,7 +51,6 @@ type Daemon struct {
 	memory   *quota.Limit // of what clients make pmcd keep
 	sessions *session.Server
 	reloader *reload.Reloader
-	handler  conn.Handler                  // sessions, except in tests
 	acceptor atomic.Pointer[conn.Acceptor] // stored by Run
 	counts   pdu.Counts
 	seqnum   atomic.Uint32 // starts of agents
@@ -99,7 +98,6 @@ func New(ctx context.Context, cfg Config) (*Daemon, error) {
 	d.labels = d.newLabels()
 	d.memory = &quota.Limit{Name: "client memory", Unit: "bytes", All: cfg.ClientMemory}
 	d.sessions = d.newSessions()
-	d.handler = d.sessions
 	d.reloader = d.newReloader()
 	if err := d.reloader.Load(ctx); err != nil {
 		return nil, err
@@ -156,7 +154,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners:  d.cfg.Listeners,
-		Handler:    d.handler,
+		Handler:    d.sessions,
 		Busy:       d.sessions.Busy,
 		Warn:       d.limiter.Warn,
 		Changed:    d.HealthChanged,

@@ -17,7 +17,6 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -33,65 +32,10 @@ type harness struct {
 	logs *logtest.Log
 	dir  string
 	stop func() // ends Run, and waits for that
-	recorder
 
 	mu     sync.Mutex
 	agents map[int]func(wire.Conn) // what plays each agent, by domain
 	opens  map[int]int             // how often each was started
-}
-
-// A recorder records the connections of clients.
-type recorder struct {
-	conn.Handler // of the Daemon
-
-	recordMu sync.Mutex // guards the following: each listener may have a goroutine that accepts
-	conns    []conn.Conn
-	served   []conn.Session // by conns
-}
-
-// Accept implements conn.Handler.
-func (a *recorder) Accept(c conn.Conn) (conn.Session, []byte) {
-	a.recordMu.Lock()
-	defer a.recordMu.Unlock()
-	s, greeting := a.Handler.Accept(c)
-	a.conns, a.served = append(a.conns, c), append(a.served, s)
-	return s, greeting
-}
-
-// connection returns the connection of a client.
-func (r *harness) connection(num int32) conn.Conn {
-	r.t.Helper()
-	c, _ := r.accepted(num)
-	return c
-}
-
-// refuse refuses a client, as new access rules do.
-func (r *harness) refuse(num int32, code pdu.Errno) {
-	r.t.Helper()
-	r.sessions.Clients.Client(num).Refuse(code)
-}
-
-// accepted returns the connection and the session of a client.
-func (r *harness) accepted(num int32) (conn.Conn, conn.Session) {
-	r.t.Helper()
-	c, s := r.findAccepted(num)
-	if c == nil {
-		r.t.Fatalf("no client %d", num)
-	}
-	return c, s
-}
-
-// findAccepted is accepted for a client that may have gone: then it returns nil.
-func (r *harness) findAccepted(num int32) (conn.Conn, conn.Session) {
-	info, ok := r.sessions.Clients.Info(num)
-	r.recordMu.Lock()
-	defer r.recordMu.Unlock()
-	for i, c := range r.conns {
-		if ok && c.FD() == info.FD {
-			return c, r.served[i]
-		}
-	}
-	return nil, nil
 }
 
 // noIdent is what context labels are about.
@@ -176,7 +120,6 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 		l.Close()
 		t.Fatal(err)
 	}
-	r.recorder.Handler, r.handler = r.handler, &r.recorder
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
@@ -354,6 +297,14 @@ func (c *client) do(m pdu.Message) pdu.Message {
 	c.t.Helper()
 	c.send(m)
 	return c.recv()
+}
+
+// ask is a request that needs no agent.
+func (c *client) ask() {
+	c.t.Helper()
+	if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+		c.t.Errorf("names: %s", got)
+	}
 }
 
 // fetch returns what a fetch brings, and the state changes ahead of it.

@@ -3,51 +3,12 @@ package daemon
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
-
-// As many clients are accepted as the limit says, and another one when the socket
-// of one of them is closed.
-func TestClientLimit(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		r := newHarness(t, nil, nil)
-		r.awaitStarts()
-		addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[network]
-		r.acceptor.Load().SetLimit(3)
-		var in []*client
-		for range 3 {
-			c := r.dialTo(network, addr, 0)
-			c.ask()
-			in = append(in, c)
-		}
-		late := r.connect(network, addr)
-		r.awaitLogged(t, "AcceptNewClient: 3 clients are connected")
-		if n := r.sessions.NumClients(); n != 3 {
-			t.Errorf("%s: %d clients", network, n)
-		}
-		if got := r.Problems(); len(got) != 1 || !strings.HasPrefix(got[0], "3 clients are connected, ") {
-			t.Errorf("%s: problems %q", network, got)
-		}
-		for _, c := range in {
-			c.ask()
-		}
-		in[1].Conn.Close()
-		if got := show(late.recv()); got != "0" {
-			t.Errorf("%s: %s", network, got)
-		}
-		if n := r.acceptor.Load().Stats().Open; n != 3 {
-			t.Errorf("%s: %d sockets are open", network, n)
-		}
-		in[0].Conn.Close()
-		testutil.Eventually(t, "there is no problem", func() bool { return len(r.Problems()) == 0 })
-	}
-}
 
 // A limit that is too low for what agents may need is logged once, and a problem as long
 // as it is too low.

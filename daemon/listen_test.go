@@ -20,32 +20,6 @@ import (
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
-// Connections have their options from the listening socket.
-func TestConnectionOptions(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	r.dial()
-	fd := r.connection(0).FD()
-	for _, o := range []struct {
-		what              string
-		level, name, want int
-	}{
-		{"SO_KEEPALIVE", syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
-		{"SO_LINGER, l_onoff", syscall.SOL_SOCKET, syscall.SO_LINGER, 1},
-		{"TCP_NODELAY", syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
-		{"TCP_KEEPIDLE", syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, 15},
-		{"TCP_KEEPINTVL", syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, 15},
-		{"TCP_KEEPCNT", syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, 9},
-	} {
-		var got int
-		var err error
-		got, err = syscall.GetsockoptInt(fd, o.level, o.name)
-		if err != nil || got != o.want {
-			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
-		}
-	}
-}
-
 // A client gets all of an answer at its own pace, also if it has no more to ask
 // or the daemon ends meanwhile.
 func TestAnswerOutlivesSession(t *testing.T) {
@@ -92,30 +66,6 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 		w.String(-1, strings.Repeat("x", a.size))
 	}
 	return nil
-}
-
-// No client can leave descriptors with pmcd, for it to close. Where the system does not refuse
-// them, pmcd disconnects the client.
-func TestNoDescriptorsFromClients(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	c := r.dialTo("unix", r.unix, 0)
-	raw, err := c.Conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw.Control(func(fd uintptr) {
-		err = unix.Sendmsg(int(fd), []byte("x"), unix.UnixRights(0), nil, 0)
-	})
-	switch {
-	case hasPassrights():
-		if err != unix.EPERM {
-			t.Errorf("sent a descriptor: %v", err)
-		}
-	case err != nil:
-		t.Error(err)
-	default:
-		c.closed()
-	}
 }
 
 // If Run cannot begin to accept clients, it leaves no socket behind.

@@ -1,8 +1,12 @@
 package conn
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -95,5 +99,64 @@ func TestInterruptOfFullSocket(t *testing.T) {
 				t.Errorf("ended with %v", p.s.err)
 			}
 		})
+	}
+}
+
+// A session ends when its idle client disconnects, even if another process has its descriptor,
+// as a child has for a moment.
+func TestDisconnectedIsForgotten(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		h := newHarness(t, k, 100)
+		p := h.dial()
+		h.parked(1)
+		fd := p.s.c.FD()
+		child, err := syscall.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Close(child)
+		if !watched(fd) {
+			t.Error("the idle connection is not watched")
+		}
+		p.conn.Close()
+		<-p.s.ended
+		if watched(fd) {
+			t.Error("the connection is still watched")
+		}
+	})
+}
+
+// watched reports whether an epoll set has the descriptor fd.
+func watched(fd int) bool {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, l := range links {
+		if to, _ := os.Readlink(l); to != "anon_inode:[eventpoll]" {
+			continue
+		}
+		info, _ := os.ReadFile("/proc/self/fdinfo/" + filepath.Base(l))
+		if strings.Contains(string(info), fmt.Sprintf("tfd: %8d ", fd)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Connections have their options from the listening socket.
+func TestConnectionOptions(t *testing.T) {
+	fd := newHarness(t, kinds[0], 100).dial().s.c.FD()
+	for _, o := range []struct {
+		what              string
+		level, name, want int
+	}{
+		{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		{"SO_LINGER, l_onoff", unix.SOL_SOCKET, unix.SO_LINGER, 1},
+		{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15},
+		{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
+		{"TCP_KEEPCNT", unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9},
+	} {
+		if got, err := unix.GetsockoptInt(fd, o.level, o.name); err != nil || got != o.want {
+			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
+		}
 	}
 }

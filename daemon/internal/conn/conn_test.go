@@ -3,10 +3,12 @@ package conn
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -116,7 +118,7 @@ func TestReadDeadline(t *testing.T) {
 	})
 }
 
-// At the end of the acceptor all idle connections end.
+// At the end of the acceptor all idle connections end. The others end when they are aborted.
 func TestStop(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		h := newHarness(t, k, 100)
@@ -124,6 +126,18 @@ func TestStop(t *testing.T) {
 		h.parked(1) // a connection with TLS was served
 		served := h.dial()
 		served.ask("xy")
+		busy := h.dial()
+		busy.blocking()
+		go func() { // ends with the connection
+			for err := error(nil); err == nil; {
+				_, err = busy.conn.Write([]byte("xy"))
+			}
+		}()
+		read := make(chan error)
+		go func() {
+			_, err := io.Copy(io.Discard, busy.conn)
+			read <- err
+		}()
 		h.stop()
 		<-idle.s.ended
 		// The owner of the sessions ends the others.
@@ -131,6 +145,11 @@ func TestStop(t *testing.T) {
 			p.s.c.Abort()
 			<-p.s.ended
 			p.disconnected()
+		}
+		busy.s.c.Abort()
+		<-busy.s.ended
+		if err := <-read; errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the client that asks without pause is still connected")
 		}
 	})
 }

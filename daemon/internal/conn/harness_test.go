@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,6 +147,13 @@ func (h *harness) warnLine(_, message string, attrs ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, fmt.Sprint(message, attrs))
+}
+
+// logged reports whether a line of the log contains text.
+func (h *harness) logged(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.lines, func(l string) bool { return strings.Contains(l, text) })
 }
 
 // greeting is what each client reads first.

@@ -22,7 +22,8 @@ func TestNoDescriptors(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			h := newHarness(t, k, 100)
-			h.dial().ask("xy")
+			first := h.dial()
+			first.ask("xy")
 			// A client that can connect without a new descriptor.
 			family, to := unix.AF_UNIX, unix.Sockaddr(&unix.SockaddrUnix{Name: h.addr})
 			if k.network == "tcp" {
@@ -55,6 +56,10 @@ func TestNoDescriptors(t *testing.T) {
 			want := []string{"no client can be accepted: too many open files; those that are connected are served, and others wait"}
 			testutil.Eventually(t, "accept fails", func() bool { return slices.Equal(h.Problems(), want) })
 			testutil.Eventually(t, "Changed is called", func() bool { return h.changes.Load() > 0 })
+			testutil.Eventually(t, "it is in the log", func() bool {
+				return h.logged("AcceptNewClient: {error}[error no client can be accepted: too many open files")
+			})
+			first.ask("xy")
 			before := h.changes.Load()
 			restore()
 			conn, err := net.FileConn(late)
@@ -73,7 +78,7 @@ func TestNoDescriptors(t *testing.T) {
 }
 
 // As many clients as there may be are a problem as long as they are connected. Changed may use
-// any connection.
+// any connection. Another client waits until one of them has gone.
 func TestFull(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -92,10 +97,19 @@ func TestFull(t *testing.T) {
 			}
 			c := h.dial()
 			second.Store(c.s)
+			late, err := net.Dial(h.network, h.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer late.Close()
 			want := []string{"2 clients are connected, as many as RLIMIT_NOFILE allows beside what agents need; others wait until some leave; raise it (LimitNOFILE=, ulimit -n) and restart pmcd"}
 			testutil.Eventually(t, "there is a problem", func() bool { return slices.Equal(h.Problems(), want) && h.changes.Load() > 0 })
+			testutil.Eventually(t, "the log says that a client waits", func() bool { return h.logged("AcceptNewClient: {error}[error 2 clients are connected, ") })
+			c.ask("xy")
 			before := h.changes.Load()
 			c.conn.Close()
+			(&peer{h, late, <-h.newClient}).expect(greeting)
+			late.Close()
 			testutil.Eventually(t, "there is no problem", func() bool { return len(h.Problems()) == 0 && h.changes.Load() > before })
 		})
 	}
