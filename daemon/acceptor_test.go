@@ -17,63 +17,6 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// The first bytes of a client are read in whatever pieces they arrive.
-func TestFirstInput(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	words, err := pdu.Append(nil, 7, hello)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask, err := pdu.Append(nil, 7, &pdu.DescReq{PMID: id(240, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := append(append([]byte(nil), words...), ask...)
-	c := r.dial()
-	want := show(c.do(&pdu.DescReq{PMID: id(240, 1)}))
-	for name, pieces := range map[string][][]byte{
-		"at once":            {all},
-		"one after another":  {words, ask},
-		"half of the first":  {all[:9], all[9:]},
-		"and a piece":        {all[:len(words)+5], all[len(words)+5:]},
-		"twice, then a word": {words, append(append([]byte(nil), words...), ask...)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := r.connect("tcp", r.tcp)
-			c.recv()
-			sent := r.counts.Received(pdu.TypeCreds)
-			for i, b := range pieces {
-				c.sendBytes(b)
-				if i == 0 && len(b) >= len(words) {
-					testutil.Eventually(t, "the first PDU is read", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
-				}
-			}
-			c.Conn.(*net.TCPConn).CloseWrite()
-			if got := show(c.recv()); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
-			c.closed()
-		})
-	}
-	for name, b := range map[string][]byte{
-		"a request before":   ask,
-		"no PDU":             []byte("GET / HTTP/1.0\r\n\r\n"),
-		"nothing, then gone": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := r.connect("tcp", r.tcp)
-			c.recv()
-			c.sendBytes(b)
-			if b == nil {
-				c.Conn.(*net.TCPConn).CloseWrite()
-			}
-			c.closed()
-		})
-	}
-	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 1 })
-}
-
 // A socket that no longer listens is tried again now and then. Clients are accepted at
 // the others.
 func TestBrokenListener(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -210,7 +211,7 @@ func TestUserLimit(t *testing.T) {
 // between two replies; the request in progress is answered as if nothing had
 // happened. A client that stays has the rights of the new rules.
 func TestReloadRefuses(t *testing.T) {
-	a := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
+	a := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
 	r := newHarness(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
 	r.awaitStarts()
 	in := func(addr string) *client {
@@ -232,7 +233,7 @@ func TestReloadRefuses(t *testing.T) {
 	silent.send(hello)
 
 	busy.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 9)}})
-	<-a.enter
+	<-a.Enter
 	busy.send(&pdu.DescReq{PMID: id(241, 1)}) // the reply is not read
 	// Of these the agent has the first, or will have it next.
 	piped.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, &pdu.DescReq{PMID: id(241, 1)})
@@ -250,7 +251,7 @@ func TestReloadRefuses(t *testing.T) {
 		}
 		c.ended()
 	}
-	close(a.leave)
+	close(a.Leave)
 	for name, c := range map[string]*client{"busy": busy, "pipelined": piped} {
 		if got := show(c.recv()); got != "240.0.9=240" && got != "240.0.1=240" {
 			t.Errorf("%s: got %s, want its reply", name, got)
@@ -386,40 +387,6 @@ func TestRulesForUsersRemoved(t *testing.T) {
 				t.Errorf("a client that waited: %s", got)
 			}
 		})
-	}
-}
-
-// With -Q clients that are not local have no rights and are told why, until there
-// is TLS.
-func TestCertificateRequired(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.CertRequired = true }, nil)
-	r.awaitStarts()
-	for _, tt := range []struct{ addr, want string }{
-		{"127.0.0.1", "ok"}, {"unix", "ok"}, {"127.0.0.2", "PM_ERR_NEEDCLIENTCERT"},
-	} {
-		c, got := r.in(tt.addr)
-		if got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.addr, got, tt.want)
-		}
-		for range 2 {
-			if tt.want == "ok" {
-				break
-			}
-			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
-				t.Errorf("%s: then got %s", tt.addr, got)
-			}
-		}
-	}
-	c := r.from("127.0.0.2")
-	if g := c.recv().(*pdu.Error); g.Info&0xffff != uint32(pdu.FeatureCertReqd|pdu.FeatureContainer|pdu.FeatureLabels|pdu.FeatureHighRes|pdu.FeatureDescs) {
-		t.Errorf("greeting %#x", g.Info)
-	}
-	c.send(pdutest.Creds(pdu.FeatureSecure), &pdu.DescReq{PMID: id(240, 1)})
-	if got := show(c.recv()); got != "PM_ERR_NOTCONN" {
-		t.Errorf("TLS: %s", got)
-	}
-	if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
-		t.Errorf("after TLS: %s", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -32,7 +33,7 @@ func TestEmbedded(t *testing.T) {
 				c.Close()
 			}
 		}()
-		serveAgent(&tester{domain: 240})(c)
+		serveAgent(&agenttest.Tester{Domain: 240})(c)
 	}})
 	t.Cleanup(func() { close(die) })
 	r.awaitStarts()

@@ -3,7 +3,6 @@ package daemon
 import (
 	"encoding/binary"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )
@@ -247,172 +247,13 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			if m := c.do(&pdu.PMNSTraverse{}).(*pdu.PMNSNames); !slices.Contains(m.Names, "d") {
 				t.Errorf("traverse: %q", m.Names)
 			}
-			r.play(240, serveAgent(&tester{domain: 240}))
+			r.play(240, serveAgent(&agenttest.Tester{Domain: 240}))
 			r.Reload()
 			testutil.Eventually(t, "restarted", func() bool {
 				sets, _ := c.fetch(id(240, 1))
 				return showSets(sets) == "240.0.1=240"
 			})
 		})
-	}
-}
-
-// What a client can do wrong costs that client only.
-func TestClientFaults(t *testing.T) {
-	desc, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(241, 1)})
-	usable := func(c *client) { // the next request is answered
-		if m := c.do(&pdu.DescReq{PMID: id(241, 1)}); m.Type() != pdu.TypeDesc {
-			c.t.Errorf("then: %s", show(m))
-		}
-	}
-	fails := func(want string) func(*client) {
-		return func(c *client) {
-			c.t.Helper()
-			if got := show(c.recv()); got != want {
-				c.t.Errorf("got %s, want %s", got, want)
-			}
-			usable(c)
-		}
-	}
-	closed := func(c *client) { c.t.Helper(); c.closed() }
-	big := func(n int) []byte { return append(word(uint32(n), 0x7004, 0), make([]byte, n-12)...) }
-	fetch := func(n int) []byte {
-		b, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, n)})
-		return b
-	}
-	profiles := func(first, n uint32) (b []byte) {
-		for context := range n {
-			b = append(b, word(28, 0x7002, 0, first+context, 0, 0, 0)...)
-		}
-		return b
-	}
-	tests := []struct {
-		name  string
-		bytes []byte
-		then  func(*client)
-	}{
-		{"half a header and silence", desc[:6], closed},
-		{"half a PDU and silence", desc[:13], closed},
-		{"a whole one and half of the next", append(append([]byte(nil), desc...), desc[:14]...), func(c *client) { c.recv(); c.closed() }},
-		{"a negative length", word(0x80000000, 0x7004, 0), closed},
-		{"a length of 0", word(0, 0x7004, 0), closed},
-		{"a length shorter than a header", word(11, 0x7004, 0), closed},
-		{"a length over the limit", word(64<<10+4, 0x7004, 0), closed},
-		{"a huge length", word(0x7fffffff, 0x7004, 0), closed},
-		{"a length at the limit", big(64 << 10), fails("PM_ERR_IPC")},
-		{"type 0", word(12, 0, 0), closed},
-		{"a negative type", word(12, 0xffff0000, 0), closed},
-		{"an unknown type", word(12, 0x7777, 0), fails("PM_ERR_IPC")},
-		{"the retired type", word(12, 0x700b, 0), fails("PM_ERR_IPC")},
-		{"CONTROL_REQ", word(12, 0x700a, 0), fails("PM_ERR_IPC")},
-		{"an ATTR out of turn", word(20, 0x7011, 0, 15, 0x61616161), fails("PM_ERR_IPC")},
-		{"a body too short", word(12, 0x7004, 0), fails("PM_ERR_IPC")},
-		{"a body too long", word(20, 0x7004, 0, 1, 2), fails("PM_ERR_IPC")},
-		{"a fetch of nothing", word(28, 0x7003, 0, 0, 0, 0, 0), fails("PM_ERR_IPC")},
-		{"a fetch of fewer than it says", word(32, 0x7003, 0, 0, 0, 0, 2, 1), fails("PM_ERR_IPC")},
-		{"a fetch of more than it says", word(36, 0x7003, 0, 0, 0, 0, 1, 1, 1), fails("PM_ERR_IPC")},
-		{"contexts beyond the limit", profiles(100, 65), func(c *client) {
-			if m := c.recv().(*pdu.Error); m.Code != -11 {
-				c.t.Errorf("got %v, want -EAGAIN", m.Code)
-			}
-			usable(c)
-		}},
-		{"a negative context", word(28, 0x7002, 0, 0xffffffff, 0, 0, 0), fails("PM_ERR_IPC")},
-		{"a profile that lies", word(28, 0x7002, 0, 0, 0, 1<<28, 0), fails("PM_ERR_IPC")},
-		{"a fetch in a negative context", word(32, 0x7003, 0, 0xffffffff, 0, 0, 1, 1), fails("PM_ERR_NOPROFILE")},
-		{"a fetch in a context with a high number", word(32, 0x7003, 0, 1<<20, 0, 0, 1, 1), fails("PM_ERR_NOPROFILE")},
-		{"a fetch of too many", fetch(101), fails("PM_ERR_TOOBIG")},
-		{"a fetch beyond the size limit", fetch(20000), closed},
-		{"descs with a wrong word", word(24, 0x7016, 0, 0, 1, 1), fails("PM_ERR_IPC")},
-		{"names that lie", word(24, 0x700e, 0, 1, 0, 1<<28), fails("PM_ERR_IPC")},
-		{"a store that lies", word(24, 0x7001, 0, 0, 0, 1<<28), fails("PM_ERR_IPC")},
-	}
-	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = 300 * time.Millisecond
-		c.MaxMetrics = 100
-	}, nil)
-	other := r.dial()
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := r.dial()
-			c.t = t
-			c.Conn.Write(tt.bytes) // the end may come in the middle of it
-			other.t = t
-			usable(other)
-			tt.then(c)
-			usable(other)
-			c.Conn.Close()
-		})
-	}
-	t.Run("a request before CREDS", func(t *testing.T) {
-		c := r.connect("tcp", r.tcp)
-		c.t = t
-		c.recv()
-		c.sendBytes(desc)
-		c.closed()
-	})
-	t.Run("gone in the middle of a reply", func(t *testing.T) {
-		for range 20 {
-			c := r.dial()
-			c.send(&pdu.PMNSTraverse{}, &pdu.PMNSTraverse{}, &pdu.PMNSTraverse{})
-			c.Conn.(*net.TCPConn).SetLinger(0)
-			c.Conn.Close()
-		}
-		other.t = t
-		usable(other)
-	})
-	testutil.Eventually(t, "all but one gone", func() bool { return r.sessions.NumClients() == 1 })
-	r.awaitLogged(t, "in the middle of a PDU")
-	r.awaitLogged(t, "exceeds maximum client PDU size")
-}
-
-// A client may take its time over a PDU as long as that comes in time, and
-// may send several at once, in pieces of any size.
-func TestPieces(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	c := r.dial()
-	var b []byte
-	for range 5 {
-		b, _ = pdu.Append(b, 0, &pdu.Profile{})
-		b, _ = pdu.Append(b, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}})
-	}
-	for _, size := range []int{1, 7, len(b)} {
-		for rest := b; len(rest) > 0; rest = rest[min(size, len(rest)):] {
-			c.sendBytes(rest[:min(size, len(rest))])
-		}
-		for range 5 {
-			if got := show(c.recv()); got != "240.0.1=240" {
-				t.Errorf("pieces of %d: %s", size, got)
-			}
-		}
-	}
-}
-
-// With rules for users, a client that is not known may do nothing, from the
-// first PDU on.
-func TestCredentialsRequired(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	r.awaitStarts()
-	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n[access]\nallow users root : all;\n")
-	r.Reload()
-	testutil.Eventually(t, "reloaded", func() bool { return r.Reloads().Count == 1 })
-	c := r.connect("tcp", r.tcp)
-	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
-		t.Errorf("greeting %#x", g.Info)
-	}
-	c.send(pdutest.Creds(0), &pdu.Profile{}, &pdu.DescReq{PMID: id(241, 1)}, &pdu.Result{})
-	for range 4 {
-		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
-			t.Errorf("got %s", got)
-		}
-	}
-	// A failed exchange gives no rights.
-	c = r.dialTo("tcp", r.tcp, pdu.FeatureSecure)
-	if got := show(c.recv()); got != "PM_ERR_NOTCONN" {
-		t.Errorf("TLS: %s", got)
-	}
-	if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); got != "PM_ERR_PERMISSION" {
-		t.Errorf("then: %s", got)
 	}
 }
 
@@ -436,33 +277,5 @@ func TestUnconfiguredMeanwhile(t *testing.T) {
 	}
 	if got := show(c.do(&pdu.PMNSNames{Names: []string{"d.x"}})); got != "PM_ERR_NOAGENT" {
 		t.Errorf("then: got %s, want PM_ERR_NOAGENT", got)
-	}
-}
-
-// A fetch of the metric with the most instances, thousands of times over, is
-// refused before it takes the memory.
-func TestHugeFetch(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	var clients []*client
-	for range 20 {
-		c := r.dial()
-		clients = append(clients, c)
-		whoami := pdu.Value{Inst: -1, Type: pdu.MetricString, Block: append(make([]byte, 4000), 0)}
-		for i := range whoami.Block[:4000] {
-			whoami.Block[i] = 'x'
-		}
-		store := &pdu.Result{Sets: []pdu.ValueSet{{PMID: pdu.NewPMID(2, 6, 0), Format: pdu.FormatBlock, Values: []pdu.Value{whoami}}}}
-		if got := show(c.do(store)); got != "0" {
-			t.Fatalf("store: %s", got)
-		}
-	}
-	ids := make([]pdu.PMID, 16000)
-	for i := range ids {
-		ids[i] = pdu.NewPMID(2, 6, 0)
-	}
-	c := clients[0]
-	c.send(&pdu.Profile{})
-	if sets, code := c.fetch(ids...); len(sets) > 0 || code != pdu.ErrnoTooBig {
-		t.Errorf("%d sets, %v; want %v", len(sets), code, pdu.ErrnoTooBig)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -54,17 +55,8 @@ func serveAgent(a agents.Agent) func(wire.Conn) {
 	return func(c wire.Conn) { wire.Serve(context.Background(), a, c) }
 }
 
-const testNames = `
-root { pmcd t u v w d 240:*:* gone 248:*:* }
-pmcd { numagents 2:0:2 numclients 2:0:3 agent control seqnum 2:0:24 version 2:0:7 client }
-pmcd.agent { status 2:4:1 fenced 2:4:2 }
-pmcd.control { timeout 2:0:4 sighup 2:0:15 }
-pmcd.client { whoami 2:6:0 }
-t { one 240:0:1 two 240:0:2 inst 240:0:3 alias 240:0:1 }
-u { one 241:0:1 }
-v { one 242:0:1 }
-w { one 243:0:1 }
-`
+// These are shorter here.
+var show, showSets, testNames = agenttest.Show, agenttest.ShowSets, agenttest.Names
 
 // newHarness starts a Daemon whose agents are those of domains 240 to 242, with
 // change to the Config.
@@ -77,7 +69,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 	}
 	for domain := 240; domain <= 242; domain++ {
 		if r.agents[domain] == nil {
-			r.agents[domain] = serveAgent(&tester{domain: domain})
+			r.agents[domain] = serveAgent(&agenttest.Tester{Domain: domain})
 		}
 	}
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")
@@ -333,47 +325,6 @@ func (c *client) closed() {
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Error("still connected")
 	}
-}
-
-// show is a short form of a reply, for comparing.
-func show(m pdu.Message) string {
-	switch m := m.(type) {
-	case *pdu.Error:
-		return m.Code.Name()
-	case *pdu.HighResResult:
-		return showSets(m.Sets)
-	case *pdu.Result:
-		return showSets(m.Sets)
-	case *pdu.PMNSNames:
-		return fmt.Sprint(int32(m.Err), m.Names, m.Status)
-	case *pdu.PMNSIDs:
-		return fmt.Sprint(m.Status, m.PMIDs)
-	case *pdu.Desc:
-		return fmt.Sprint(m.PMID, m.ValueType)
-	}
-	return fmt.Sprintf("%+v", m)
-}
-
-func showSets(sets []pdu.ValueSet) string {
-	var out []string
-	for _, vs := range sets {
-		s := vs.PMID.String() + "="
-		if vs.Err != 0 {
-			s += vs.Err.Name()
-		}
-		for i, v := range vs.Values {
-			if i > 0 {
-				s += ","
-			}
-			if v.Block != nil {
-				s += strings.TrimRight(string(v.Block), "\x00")
-			} else {
-				s += fmt.Sprint(v.Word)
-			}
-		}
-		out = append(out, s)
-	}
-	return strings.Join(out, " ")
 }
 
 // closed reports whether c, which nothing is sent to, is closed; nil counts.

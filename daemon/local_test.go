@@ -10,12 +10,13 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // explosive is a tester that panics when it is asked for item 8.
-type explosive struct{ tester }
+type explosive struct{ agenttest.Tester }
 
 func (a *explosive) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	for _, id := range r.PMIDs {
@@ -23,7 +24,7 @@ func (a *explosive) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Re
 			panic("ouch")
 		}
 	}
-	return a.tester.Fetch(ctx, r, w)
+	return a.Tester.Fetch(ctx, r, w)
 }
 
 // An agent in process that panics or hangs costs its own metrics only.
@@ -31,7 +32,7 @@ func TestAgentInProcess(t *testing.T) {
 	leave := make(chan struct{})
 	release := sync.OnceFunc(func() { close(leave) })
 	defer release()
-	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: leave}
+	stuck := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: leave}
 	r := newHarness(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		byWire := c.Open
@@ -39,7 +40,7 @@ func TestAgentInProcess(t *testing.T) {
 			var a agents.Agent = stuck
 			switch spec.Domain {
 			case 241:
-				a = &explosive{tester{domain: 241}}
+				a = &explosive{agenttest.Tester{Domain: 241}}
 			case 242:
 				return byWire(ctx, spec, opt)
 			}
@@ -69,7 +70,7 @@ func TestAgentInProcess(t *testing.T) {
 	})
 
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
-	<-stuck.enter
+	<-stuck.Enter
 	r.awaitLogged(t, `agent "t" (dom 240) is late, calls abandoned so far: 1`)
 	if l := r.routes.Load().Agent(240).Conn(); l == nil || l.State() != wire.Late {
 		t.Error("not late")
@@ -84,9 +85,9 @@ func TestAgentInProcess(t *testing.T) {
 
 // The daemon ends although an agent in process does not.
 func TestEndWithStuckAgent(t *testing.T) {
-	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
+	stuck := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
 	r := newHarness(t, func(c *Config) {
-		t.Cleanup(func() { close(stuck.leave) }) // after the end of Run, before leaks are counted
+		t.Cleanup(func() { close(stuck.Leave) }) // after the end of Run, before leaks are counted
 		c.RequestTimeout = 10 * time.Millisecond
 		byWire := c.Open
 		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {

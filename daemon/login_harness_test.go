@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/saslhelper"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -23,8 +24,8 @@ import (
 // nobody, and carol, who has no account of the system. The password is their name.
 type loginHarness struct {
 	*harness
-	agent   *tester // of domain 240
-	clients int     // of the port
+	agent   *agenttest.Tester // of domain 240
+	clients int               // of the port
 
 	mu      sync.Mutex // guards helpers
 	helpers []*child.Process
@@ -39,7 +40,7 @@ func newLoginHarness(t *testing.T, change func(*Config)) *loginHarness {
 	if !saslhelper.Supported {
 		testutil.Missing(t, saslhelper.ErrUnsupported)
 	}
-	h := &loginHarness{agent: &tester{domain: 240}}
+	h := &loginHarness{agent: &agenttest.Tester{Domain: 240}}
 	h.harness = newHarness(t, func(c *Config) {
 		dir := filepath.Dir(c.ConfigFile)
 		database := filepath.Join(dir, "sasldb2")

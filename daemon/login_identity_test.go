@@ -65,10 +65,7 @@ func TestPeerLoginIdentity(t *testing.T) {
 				t.Helper()
 				c.served(what, true) // the agent has been told before that
 				c.fetch(id(240, 1))
-				h.agent.mu.Lock()
-				got := slices.DeleteFunc(h.agent.records, func(s string) bool { return !strings.HasPrefix(s, "attr") && !strings.HasPrefix(s, "end") })
-				h.agent.records = nil
-				h.agent.mu.Unlock()
+				got := slices.DeleteFunc(h.agent.Records(), func(s string) bool { return !strings.HasPrefix(s, "attr") && !strings.HasPrefix(s, "end") })
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: the agent was told %q\nwant %q", what, got, want)
 				}
@@ -101,10 +98,8 @@ func TestPeerLoginIdentity(t *testing.T) {
 			check("after a wrong password", ends(append(slices.Clone(none), attrs(container, "bozo")...)), labels, fromPeer)
 			c.Conn.Close()
 			testutil.Eventually(t, "the client has gone", func() bool { return h.sessions.NumClients() == 0 })
-			h.agent.awaits(t, "end 0")
-			h.agent.mu.Lock()
-			h.agent.records = nil
-			h.agent.mu.Unlock()
+			h.agent.Awaits(t, "end 0")
+			h.agent.Records()
 		})
 	}
 }

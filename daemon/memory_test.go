@@ -26,38 +26,6 @@ func (c *client) fetchInst(context int32) string {
 	return show(c.do(&pdu.Fetch{Context: context, PMIDs: []pdu.PMID{id(240, 3)}}))
 }
 
-// A client has the profiles of its contexts, large and small, as long as there is room
-// for all of them. A profile that is refused leaves none in its place.
-func TestProfilesOfOneClient(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.ClientMemory = 140 << 10 }, nil)
-	c := r.dial()
-	for i := range int32(4) {
-		c.send(largeProfile(i, i%3, 20<<10))
-	}
-	c.send(largeProfile(4, 1, 0))
-	for range 2 {
-		for i, want := range []string{"240.0.3=100", "240.0.3=101", "240.0.3=102", "240.0.3=100", "240.0.3=101"} {
-			if got := c.fetchInst(int32(i)); got != want {
-				t.Errorf("context %d: got %s, want %s", i, got, want)
-			}
-		}
-	}
-	for _, context := range []int32{7, 2} {
-		p := largeProfile(context, 0, 50<<10)
-		if m, ok := c.do(p).(*pdu.Error); !ok || m.Code != pdu.ErrnoEAGAIN {
-			t.Errorf("a profile that is too much for context %d: %v", context, m)
-		}
-		if got := c.fetchInst(context); got != "PM_ERR_NOPROFILE" {
-			t.Errorf("context %d after that: %s", context, got)
-		}
-	}
-	c.send(largeProfile(2, 2, 20<<10))
-	if got := c.fetchInst(2); got != "240.0.3=102" {
-		t.Errorf("a smaller one: %s", got)
-	}
-	r.awaitLogged(t, "a profile is refused (EAGAIN): client memory: it has")
-}
-
 // Clients of one host that fill the memory give way to smaller ones of that host, and to
 // another host.
 func TestProfilesOfManyClients(t *testing.T) {

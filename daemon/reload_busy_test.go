@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -37,7 +38,7 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 // answered by it, those that come later by the new one, and the new one is
 // started when the old one is gone.
 func TestReloadInFlight(t *testing.T) {
-	old := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
+	old := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
 	var first atomic.Pointer[agentset.Conn]
 	r := newHarness(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
@@ -51,14 +52,14 @@ func TestReloadInFlight(t *testing.T) {
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
 	r.awaitStarts()
 	first.Store(r.routes.Load().Agent(240).Conn())
-	r.play(240, serveAgent(&tester{domain: 1240}))
+	r.play(240, serveAgent(&agenttest.Tester{Domain: 1240}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
 	for _, c := range []*client{busy, several, later, other} {
 		c.send(&pdu.Profile{})
 	}
 	busy.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9)}})
-	<-old.enter
+	<-old.Enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
 	testutil.Eventually(t, "both requests are on their way", func() bool { return first.Load().InFlight() == 2 })
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
@@ -72,7 +73,7 @@ func TestReloadInFlight(t *testing.T) {
 	if n := r.Reloads().Count; n != 0 {
 		t.Errorf("pmcd.sighups is %d before the reload is done", n)
 	}
-	close(old.leave)
+	close(old.Leave)
 	for _, s := range []struct {
 		name, want string
 		c          *client

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -16,97 +14,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
-
-// An idRecorder is an agent that records the PMIDs of each fetch.
-type idRecorder struct {
-	tester
-	fetched [][]pdu.PMID
-}
-
-func (a *idRecorder) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
-	a.mu.Lock()
-	a.fetched = append(a.fetched, slices.Clone(r.PMIDs))
-	a.mu.Unlock()
-	return a.tester.Fetch(ctx, r, w)
-}
-
-// take returns the PMIDs of the fetches since the last take.
-func (a *idRecorder) take() [][]pdu.PMID {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := a.fetched
-	a.fetched = nil
-	return list
-}
-
-// A metric that is several times in a fetch is fetched once, and each time its values
-// are in the reply, in the order of the request.
-func TestRepeatedMetrics(t *testing.T) {
-	t240, t241 := &idRecorder{tester: tester{domain: 240}}, &idRecorder{tester: tester{domain: 241}}
-	inProcess := func(c *Config) {
-		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-			if spec.Domain == 241 {
-				return &transport.Conn{Transport: transport.Local(t241), In: -1, Out: -1}, nil
-			}
-			return open(ctx, spec, opt)
-		}
-	}
-	r := newHarness(t, inProcess, map[int]func(wire.Conn){240: serveAgent(t240)})
-	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	a, b, s, none := id(240, 1), id(240, 3), id(240, 2), id(240, 77)
-	x, y := id(241, 2), id(241, 3)
-	values := map[pdu.PMID]string{
-		a: "240.0.1=240", b: "240.0.3=100,101,102", s: "240.0.2=s240", none: "240.0.77=PM_ERR_PMID",
-		x: "241.0.2=s241", y: "241.0.3=100,101,102", id(243, 1): "243.0.1=PM_ERR_NOAGENT", numClients: "2.0.3=1",
-	}
-	for _, tt := range []struct{ ids, of240, of241 []pdu.PMID }{
-		{[]pdu.PMID{a, a}, []pdu.PMID{a}, nil},
-		{[]pdu.PMID{s, b, s, s, b, none, none, a}, []pdu.PMID{s, b, none, a}, nil},
-		{[]pdu.PMID{x, x, y, x}, nil, []pdu.PMID{x, y}},
-		{[]pdu.PMID{x, s, y, x, s, numClients, a, y, numClients, id(243, 1), id(243, 1), x}, []pdu.PMID{s, a}, []pdu.PMID{x, y}},
-		{[]pdu.PMID{numClients, numClients, numClients}, nil, nil},
-		{[]pdu.PMID{id(243, 1), id(243, 1)}, nil, nil},
-		{slices.Repeat([]pdu.PMID{b, x}, 50), []pdu.PMID{b}, []pdu.PMID{x}},
-		{[]pdu.PMID{b, s, a}, []pdu.PMID{b, s, a}, nil},
-	} {
-		var want []string
-		for _, id := range tt.ids {
-			want = append(want, values[id])
-		}
-		for _, m := range []pdu.Message{&pdu.Fetch{PMIDs: tt.ids}, &pdu.HighResFetch{PMIDs: tt.ids}} {
-			if got := show(c.do(m)); got != strings.Join(want, " ") {
-				t.Errorf("%v %v:\ngot  %s\nwant %s", m.Type(), tt.ids, got, strings.Join(want, " "))
-			}
-			for _, f := range []struct {
-				got  [][]pdu.PMID
-				want []pdu.PMID
-			}{{t240.take(), tt.of240}, {t241.take(), tt.of241}} {
-				if len(f.got) > 1 || !slices.Equal(slices.Concat(f.got...), f.want) {
-					t.Errorf("%v: an agent got %v, want %v", tt.ids, f.got, f.want)
-				}
-			}
-		}
-	}
-}
-
-// Repetitions have part in the length of a reply.
-func TestRepeatedMetricsTooLong(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.MaxReply = 1 << 20 }, map[int]func(wire.Conn){
-		240: serveAgent(stringsAgent(t, 240, 1000)),
-	})
-	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	for n, want := range map[int]string{1000: "240", 1100: "PM_ERR_TOOBIG"} {
-		if got := show(c.do(&pdu.Fetch{PMIDs: slices.Repeat([]pdu.PMID{id(240, 1000)}, n)})); !strings.HasPrefix(got, want) {
-			t.Errorf("%d times: %.20s, want %s", n, got, want)
-		}
-	}
-	r.awaitLogged(t, "the reply to FETCH would have more than 1048576 bytes")
-}
 
 // maxIDs is how many PMIDs a fetch of 64 KiB has.
 const maxIDs = (64<<10 - pdu.HeaderLen - 16) / 4

@@ -11,12 +11,13 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // namer is a tester that answers a traverse as it is told to.
 type namer struct {
-	tester
+	agenttest.Tester
 	names atomic.Pointer[func() ([]string, error)] // nil: as a tester does
 }
 
@@ -26,7 +27,7 @@ func (a *namer) Traverse(ctx context.Context, o agents.Origin, name string) ([]s
 	if f := a.names.Load(); f != nil {
 		return (*f)()
 	}
-	return a.tester.Traverse(ctx, o, name)
+	return a.Tester.Traverse(ctx, o, name)
 }
 
 // traverse returns the names of a traverse, or the error.
@@ -91,7 +92,7 @@ func TestMissingSubtree(t *testing.T) {
 				c.Write(errorPDU(pdu.ErrnoNotReady))
 				<-ready
 				c.Write(errorPDU(pdu.ErrnoReady))
-				serveAgent(&b.a.tester)(greeted{c, new(bool)})
+				serveAgent(&b.a.Tester)(greeted{c, new(bool)})
 			})
 			b.r.Reload()
 			testutil.Eventually(t, "not ready", func() bool {
@@ -100,9 +101,9 @@ func TestMissingSubtree(t *testing.T) {
 			b.heal = func() { close(ready) }
 		}, "PM_ERR_AGAIN", "is not ready"},
 		{"late with something else", func(t *testing.T, b *failedAgent, c *client) {
-			b.a.enter, b.a.leave = make(chan struct{}, 1), make(chan struct{})
+			b.a.Enter, b.a.Leave = make(chan struct{}, 1), make(chan struct{})
 			c.fetch(id(240, 9))
-			b.heal = func() { close(b.a.leave) }
+			b.heal = func() { close(b.a.Leave) }
 		}, "d", "has not answered in time"},
 		{"late with the names", func(t *testing.T, b *failedAgent, c *client) {
 			goOn := make(chan struct{})
@@ -118,7 +119,7 @@ func TestMissingSubtree(t *testing.T) {
 			b.r.play(240, script(240, pdu.TypePMNSTraverse, func(wire.Conn, []byte) {}))
 			b.r.Reload()
 			testutil.Eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
-			b.heal = func() { b.r.play(240, serveAgent(&b.a.tester)); b.r.Reload() }
+			b.heal = func() { b.r.play(240, serveAgent(&b.a.Tester)); b.r.Reload() }
 		}, "d", "failed: "},
 		{"an error in place of the count", func(t *testing.T, b *failedAgent, c *client) {
 			drop(b)
@@ -127,14 +128,14 @@ func TestMissingSubtree(t *testing.T) {
 			testutil.Eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
 			b.heal = func() {
 				drop(b)
-				b.r.play(240, serveAgent(&b.a.tester))
+				b.r.play(240, serveAgent(&b.a.Tester))
 				b.r.Reload()
 			}
 		}, "PM_ERR_PERMISSION", "failed: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &failedAgent{a: &namer{tester: tester{domain: 240}}}
+			b := &failedAgent{a: &namer{Tester: agenttest.Tester{Domain: 240}}}
 			b.r = newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(b.a)})
 			b.r.awaitStarts()
@@ -240,25 +241,25 @@ func (g greeted) Write(b []byte) (int, error) {
 func TestNamesComeWithValues(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		fail func(t *testing.T, r *harness, a *tester, c *client) (heal func())
+		fail func(t *testing.T, r *harness, a *agenttest.Tester, c *client) (heal func())
 	}{
-		{"down", func(t *testing.T, r *harness, _ *tester, c *client) func() {
+		{"down", func(t *testing.T, r *harness, _ *agenttest.Tester, c *client) func() {
 			a := r.routes.Load().Agent(240)
 			a.Conn().Disconnect(errors.New("the test says so"))
 			return r.Reload
 		}},
-		{"fenced", func(t *testing.T, r *harness, _ *tester, c *client) func() {
+		{"fenced", func(t *testing.T, r *harness, _ *agenttest.Tester, c *client) func() {
 			host{r.Daemon}.SetFenced(240, true)
 			return func() { host{r.Daemon}.SetFenced(240, false) }
 		}},
-		{"late", func(t *testing.T, r *harness, a *tester, c *client) func() {
-			a.enter, a.leave = make(chan struct{}, 1), make(chan struct{})
+		{"late", func(t *testing.T, r *harness, a *agenttest.Tester, c *client) func() {
+			a.Enter, a.Leave = make(chan struct{}, 1), make(chan struct{})
 			c.fetch(id(240, 9))
-			return func() { close(a.leave) }
+			return func() { close(a.Leave) }
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := &tester{domain: 240}
+			a := &agenttest.Tester{Domain: 240}
 			r := newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(a)})
 			r.awaitStarts()
@@ -283,116 +284,5 @@ func TestNamesComeWithValues(t *testing.T) {
 				t.Errorf("values, but state changes %d", all)
 			}
 		})
-	}
-}
-
-// What clients rely on in the answers of agents about names is looked at.
-func TestOddAnswersAboutNames(t *testing.T) {
-	child := []byte("\x00\x00\x00\x20\x00\x00\x70\x0e\x00\x00\x00\x00" + // PMNS_NAMES
-		"\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01" + "\x00\x00\x00\x01x~~~")
-	none, _ := pdu.Append(nil, 0, new(pdu.PMNSNames))
-	null, _ := pdu.Append(nil, 0, &pdu.PMNSIDs{PMIDs: []pdu.PMID{pdu.NoPMID}})
-	for _, tt := range []struct {
-		name   string
-		req    pdu.Message
-		answer []byte
-		want   string
-	}{
-		{"a child without status", &pdu.PMNSChild{Subtype: 1, Name: "d"}, child, "-12366 [] []"},
-		{"a child that needs none", &pdu.PMNSChild{Name: "d"}, child, "0 [x] []"},
-		{"no names of a metric", &pdu.PMNSIDs{PMIDs: []pdu.PMID{id(240, 77)}}, none, "PM_ERR_PMID"},
-		{"a null PMID", &pdu.PMNSNames{Names: []string{"d.x"}}, null, "PM_ERR_NAME"},
-		{"a null PMID among others", &pdu.PMNSNames{Names: []string{"u.one", "d.x"}}, null, "1 [241.0.1 PM_ID_NULL]"},
-		{"no names below a root", &pdu.PMNSTraverse{Name: "d"}, none, "PM_ERR_NAME"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newHarness(t, nil, map[int]func(wire.Conn){240: script(240, tt.req.Type(), func(c wire.Conn, _ []byte) {
-				c.Write(tt.answer)
-				hold(c)
-			})})
-			c := r.dial()
-			c.t = t
-			if got := show(c.do(tt.req)); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-			if r.routes.Load().Agent(240).Conn() == nil {
-				t.Error("the agent was dropped")
-			}
-		})
-	}
-}
-
-// PM_ERR_NAME says that there is nothing below a root.
-func TestUnknownRoot(t *testing.T) {
-	a := &namer{tester: tester{domain: 240}}
-	a.say(func() ([]string, error) { return nil, pdu.ErrnoName })
-	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	if got := c.traverse(""); !strings.Contains(got, "w.one gone") {
-		t.Errorf("of all: %s", got)
-	}
-	if got := c.traverse("d"); got != "PM_ERR_NAME" {
-		t.Errorf("of the root: %s", got)
-	}
-	for _, entry := range r.missingLines() {
-		if strings.Contains(entry, "240") {
-			t.Errorf("the log says %q", entry)
-		}
-	}
-}
-
-// A root that fails does not make another one of the same agent come back again
-// and again.
-func TestOneRootOfTwoFails(t *testing.T) {
-	a := &namer{tester: tester{domain: 240}}
-	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(roots{a})})
-	r.awaitStarts()
-	r.write("pmns", "root { d 240:*:* e 240:*:* }\n")
-	r.Reload()
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	testutil.Eventually(t, "two roots", func() bool { return show(c.do(&pdu.PMNSChild{})) == "0 [d e] []" })
-	for range 3 {
-		if got := c.traverse(""); got != "d.x d.sub.five e" {
-			t.Errorf("got %s", got)
-		}
-		if _, changes := c.fetch(id(240, 1)); changes&pdu.StateNamesChange != 0 {
-			t.Error("told of new names")
-		}
-	}
-	if lines := r.missingLines(); len(lines) != 1 || !strings.Contains(lines[0], `"e"`) {
-		t.Errorf("the log has %q", lines)
-	}
-}
-
-// roots is an agent with names below d only.
-type roots struct{ *namer }
-
-func (a roots) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
-	if name == "e" {
-		return nil, pdu.ErrnoPermission
-	}
-	return a.namer.Traverse(ctx, o, name)
-}
-
-// What an agent says beyond its part of the name space is left out.
-func TestStrayNames(t *testing.T) {
-	a := &namer{tester: tester{domain: 240}}
-	a.say(func() ([]string, error) {
-		return []string{"d.x", "t.one", "dd.x", "d", "d.", "d..x", "d.a.", ".d.x", "d.a.b", "u", "d.x"}, nil
-	})
-	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
-	c := r.dial()
-	const want = "d.x d d.a.b d.x"
-	if got := c.traverse(""); !strings.Contains(got, "w.one "+want+" gone") {
-		t.Errorf("of all: %s, want %s", got, want)
-	}
-	if got := c.traverse("d"); got != want {
-		t.Errorf("of the root: %s, want %s", got, want)
-	}
-	r.awaitLogged(t, `agent "t" (dom 240) gave 7 names that are not below "d"`)
-	if lines := r.missingLines(); len(lines) != 1 {
-		t.Errorf("the log has %q", lines)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -35,25 +36,33 @@ type fakeConn struct {
 	replies   chan []byte
 	closed    chan struct{} // if not nil, Close waits for it
 	piece     int           // the most that Read returns; 0 is any number
-	onRead    func()        // is called by Read, unless nil
-	onWait    func()        // is called by Wait when there is input, unless nil
-	onWrite   func()        // is called by Write, unless nil
+	deadline  time.Time     // of reads, when there is no more input
+	peer      conn.Peer
+	onRead    func() // is called by Read, unless nil
+	onWait    func() // is called by Wait when there is input, unless nil
+	onWrite   func() // is called by Write, unless nil
 }
 
-func (c *fakeConn) Peer() conn.Peer           { return conn.Peer{Unix: true} }
-func (c *fakeConn) FD() int                   { return -1 }
-func (c *fakeConn) Exclusive() bool           { return false }
-func (c *fakeConn) SetReadDeadline(time.Time) {}
-func (c *fakeConn) Abort()                    {}
-func (c *fakeConn) Compact()                  {}
+func (c *fakeConn) Peer() conn.Peer             { return c.peer }
+func (c *fakeConn) FD() int                     { return -1 }
+func (c *fakeConn) Exclusive() bool             { return false }
+func (c *fakeConn) SetReadDeadline(t time.Time) { c.deadline = t }
+func (c *fakeConn) Abort()                      {}
+func (c *fakeConn) Compact()                    {}
 
-func (c *fakeConn) Close([]byte) {
+func (c *fakeConn) Close(last []byte) {
+	if last != nil {
+		c.replies <- last
+	}
 	if c.closed != nil {
 		<-c.closed
 	}
 }
 
 func (c *fakeConn) Wait() error {
+	if c.piece > 0 && len(c.unread) > 0 {
+		return nil
+	}
 	var ok bool
 	if c.unread, ok = <-c.input; !ok {
 		return io.EOF
@@ -67,6 +76,13 @@ func (c *fakeConn) Wait() error {
 func (c *fakeConn) Read(b []byte) (n int, err error) {
 	if c.onRead != nil {
 		c.onRead()
+	}
+	switch {
+	case len(c.unread) > 0:
+	case c.deadline.IsZero():
+		return 0, errors.New("a read without a deadline")
+	default:
+		return 0, os.ErrDeadlineExceeded
 	}
 	if c.piece > 0 {
 		b = b[:min(len(b), c.piece)]
@@ -95,25 +111,35 @@ func (s *oneTurn) Await() bool {
 	return !s.over
 }
 
-// newTurn returns a session that has this input, and can use table.
-func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *fakeConn) {
+// newServer returns a Server that can use table.
+func newServer(t *testing.T, table *routes.Table, change func(*Config)) *Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	srv := New(Config{
+	cfg := Config{
 		Memory:         &quota.Limit{All: 1 << 20},
 		Routes:         func() *routes.Table { return table },
 		RequestTimeout: func() time.Duration { return 0 },
 		MaxPDU:         64 << 10, MaxContexts: 1, MaxMetrics: 100, MaxReply: 64 << 10,
-		Labels:  labels.New(labels.Config{Hostname: func() (string, error) { return "host", nil }, Log: log, Limiter: diag.NewLogLimiter(log), Debug: diag.NewDebug("", log)}),
-		Counts:  new(pdu.Counts),
-		Log:     log,
-		Limiter: diag.NewLogLimiter(log),
-		Trace:   diag.NewTrace(0, log),
-		Debug:   diag.NewDebug("", log),
-	})
+		Labels: labels.New(labels.Config{Hostname: func() (string, error) { return "host", nil }, Log: log, Limiter: diag.NewLogLimiter(log), Debug: diag.NewDebug("", log)}),
+		Counts: new(pdu.Counts),
+		Log:    log,
+		Trace:  diag.NewTrace(0, log),
+		Debug:  diag.NewDebug("", log),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	cfg.Limiter = diag.NewLogLimiter(cfg.Log)
+	srv := New(cfg)
 	t.Cleanup(srv.Close)
-	c := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10)}
-	client, _ := srv.Accept(c)
+	return srv
+}
+
+// newTurn returns a session that has this input, and can use table.
+func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *fakeConn) {
+	t.Helper()
+	c := &fakeConn{peer: conn.Peer{Unix: true}, input: make(chan []byte, 1), replies: make(chan []byte, 10)}
+	client, _ := newServer(t, table, nil).Accept(c)
 	s := client.(*session)
 	s.client.Version.Store(2)
 	for _, m := range ms {
@@ -264,7 +290,7 @@ func TestNoSlotToGreet(t *testing.T) {
 			t.Error("there are more slots than the test takes")
 		}
 		began := time.Now()
-		client, greeting := srv.Accept(&fakeConn{})
+		client, greeting := srv.Accept(&fakeConn{peer: conn.Peer{Unix: true}})
 		creds, err := pdu.Append(nil, 0, pdutest.Creds(0))
 		if err != nil {
 			t.Fatal(err)
@@ -305,7 +331,7 @@ func TestUnanswered(t *testing.T) {
 	other.Close()
 	// serve serves a client that sends input and leaves.
 	serve := func(input []byte) *session {
-		conn := &fakeConn{input: make(chan []byte, 2), replies: make(chan []byte, 10)}
+		conn := &fakeConn{peer: first.client.Conn.Peer(), input: make(chan []byte, 2), replies: make(chan []byte, 10)}
 		client, _ := srv.Accept(conn)
 		conn.input <- input
 		close(conn.input)
@@ -313,7 +339,7 @@ func TestUnanswered(t *testing.T) {
 		return client.(*session)
 	}
 	hold := make(chan struct{})
-	waiting := &fakeConn{input: make(chan []byte, 1), replies: make(chan []byte, 10), onRead: func() { <-hold }}
+	waiting := &fakeConn{peer: first.client.Conn.Peer(), input: make(chan []byte, 1), replies: make(chan []byte, 10), onRead: func() { <-hold }}
 	client, _ := srv.Accept(waiting)
 	go client.Serve()
 	if n := used(); n != maxUnanswered-1 {
