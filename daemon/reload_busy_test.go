@@ -36,7 +36,7 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 
 // Requests that were on their way to an agent when it was replaced are
 // answered by it, those that come later by the new one, and the new one is
-// started when the old one is gone.
+// started when the old one is gone. An agent in another place does not wait.
 func TestReloadInFlight(t *testing.T) {
 	old := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
 	var first atomic.Pointer[agentset.Conn]
@@ -53,6 +53,7 @@ func TestReloadInFlight(t *testing.T) {
 	r.awaitStarts()
 	first.Store(r.routes.Load().Agent(240).Conn())
 	r.play(240, serveAgent(&agenttest.Tester{Domain: 1240}))
+	r.play(243, serveAgent(&agenttest.Tester{Domain: 243}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
 	for _, c := range []*client{busy, several, later, other} {
@@ -62,13 +63,16 @@ func TestReloadInFlight(t *testing.T) {
 	<-old.Enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
 	testutil.Eventually(t, "both requests are on their way", func() bool { return first.Load().InFlight() == 2 })
-	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\nw 243 pipe binary w\n")
 	before := r.routes.Load()
 	r.Reload()
 	testutil.Eventually(t, "the new routes are in use", func() bool { return r.routes.Load() != before })
 	later.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1)}})
 	if sets, _ := other.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
 		t.Errorf("an agent that is kept: %s", showSets(sets))
+	}
+	if sets, _ := other.fetch(id(243, 1)); showSets(sets) != "243.0.1=243" {
+		t.Errorf("a new agent in another place: %s", showSets(sets))
 	}
 	if n := r.Reloads().Count; n != 0 {
 		t.Errorf("pmcd.sighups is %d before the reload is done", n)
@@ -91,82 +95,6 @@ func TestReloadInFlight(t *testing.T) {
 		}
 	}
 	testutil.Eventually(t, "settled", func() bool { return r.Reloads().Count == 1 })
-}
-
-// A fakeProcess ends once may is closed.
-type fakeProcess struct {
-	may, done chan struct{}
-}
-
-func (p *fakeProcess) PID() int                   { return 4711 }
-func (p *fakeProcess) Done() <-chan struct{}      { return p.done }
-func (p *fakeProcess) Status() syscall.WaitStatus { return 0 }
-func (p *fakeProcess) StderrTail() []string       { return nil }
-func (p *fakeProcess) Stop(ctx context.Context) {
-	select {
-	case <-p.may:
-	case <-ctx.Done():
-	}
-	close(p.done)
-}
-
-// An agent waits for the end of the agent that had its domain or its address, and for
-// no other.
-func TestReloadConflicts(t *testing.T) {
-	const pmcd = "pmcd 2 dso pmcd_init /none\n"
-	tests := []struct {
-		name, before, after string
-		delayed             bool
-	}{
-		{"another command", "t 240 pipe binary t\n", "t 240 pipe binary t -x\n", true},
-		{"the same port", "t 240 socket inet 2001 t\n", "u 241 socket inet 2001 u\n", true},
-		{"the same port of another family", "t 240 socket ipv6 2001 t\n", "u 241 socket inet 2001 u\n", false},
-		{"another port", "t 240 socket inet 2001 t\n", "u 241 socket inet 2002 u\n", false},
-		{"the same path", "t 240 socket unix /p t\n", "u 241 socket unix /p u\n", true},
-		{"another path", "t 240 socket unix /p t\n", "u 241 socket unix /q u\n", false},
-		{"another agent", "t 240 pipe binary t\n", "u 241 pipe binary u\n", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			// An old agent that does not conflict with the new one ends after the new
-			// one is started.
-			p := &fakeProcess{may: make(chan struct{}), done: make(chan struct{})}
-			if tt.delayed {
-				close(p.may)
-			}
-			var second, gone atomic.Bool
-			r := newHarness(t, func(c *Config) {
-				os.WriteFile(c.ConfigFile, []byte(pmcd+tt.before), 0o666)
-				open := c.Open
-				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-					if second.Swap(true) {
-						gone.Store(closed(p.done))
-						if !tt.delayed {
-							close(p.may)
-						}
-						return open(ctx, spec, opt)
-					}
-					l, err := open(ctx, spec, opt)
-					if err == nil {
-						l.Process = p
-					}
-					return l, err
-				}
-			}, nil)
-			r.awaitStarts()
-			r.write("pmcd.conf", pmcd+tt.after)
-			r.reloaded()
-			if !closed(p.done) {
-				t.Error("the reload is done before the old agent is gone")
-			}
-			if tt.delayed && !gone.Load() {
-				t.Error("started while the old agent was there")
-			}
-			if !tt.delayed && gone.Load() {
-				t.Error("it waited for an agent that does not conflict")
-			}
-		})
-	}
 }
 
 // Clients are served while a reload takes its time, reloads that are asked for

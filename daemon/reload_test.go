@@ -291,7 +291,7 @@ func TestReadyReloadsNames(t *testing.T) {
 		c.Write(word(20, 0x700c, 0, 1, 0x01020000))
 		<-ready
 		c.Write(errorPDU(pdu.ErrnoReady))
-		script(240, 0, nil)(discardHello{c})
+		script(240, 0, nil)(greeted{c, new(bool)})
 	}})
 	r.awaitStarts()
 	c := r.dialValues()
@@ -309,16 +309,6 @@ func TestReadyReloadsNames(t *testing.T) {
 	testutil.Eventually(t, "values", func() bool {
 		return c.values(id(240, 1)) == "240.0.1=1"
 	})
-}
-
-// discardHello is a Conn for script, which has greeted already.
-type discardHello struct{ wire.Conn }
-
-func (d discardHello) Write(b []byte) (int, error) {
-	if _, t, _ := pdu.Header(b); t == pdu.TypeCreds {
-		return len(b), nil
-	}
-	return d.Conn.Write(b)
 }
 
 // Context labels are those of the files, of the host and of the client.
