@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/testutil"
 )
@@ -19,29 +20,35 @@ func TestLoginsRequiredWithoutSASL(t *testing.T) {
 		name     string
 		required bool
 		helper   func(*os.File, bool) (*child.Process, error)
-		reason   bool // is in the log
+		reasons  int // lines of the log with the reason
 	}{
-		{"-S, and no helper", true, nil, false},
-		{"-S, and no library", true, noHelper, true},
-		{"no library", false, noHelper, true},
+		{"-S, and no helper", true, nil, 0},
+		{"-S, and no library", true, noHelper, 1},
+		{"no library", false, noHelper, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, func(c *Config) { c.CredsRequired, c.SASLHelper = tt.required, tt.helper }, nil)
 			r.awaitStarts()
+			var st pmcd.Status
+			if (host{r.Daemon}).Status(&st); st.Features.Authentication || st.Features.Secure || st.Features.ClientCertRequired {
+				t.Errorf("pmcd.feature.* is %+v", st.Features)
+			}
 			check := func(when string, want int) {
 				t.Helper()
 				if !tt.required {
 					want = 0
 				}
-				testutil.Eventually(t, fmt.Sprintf("%s: %d warnings, and the reason: %t", when, want, tt.reason), func() bool {
-					n, reason := 0, false
+				testutil.Eventually(t, fmt.Sprintf("%s: %d warnings, and the reason %d times", when, want, tt.reasons), func() bool {
+					n, reasons := 0, 0
 					for _, e := range r.logs.All() {
 						if strings.Contains(e.Message, "clients at TCP ports must log in (-S, or rules for users or groups) and cannot, ") {
 							n++
 						}
-						reason = reason || strings.Contains(e.Message, "clients cannot log in (SASL): cannot start the SASL helper: no library")
+						if strings.Contains(e.Message, "clients cannot log in (SASL): cannot start the SASL helper: no library") {
+							reasons++
+						}
 					}
-					return n == want && reason == tt.reason
+					return n == want && reasons == tt.reasons
 				})
 			}
 			check("at the start", 1)

@@ -15,10 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // tlsText returns a tls.conf.
@@ -228,40 +226,6 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("%d: %d warnings, want %d", i, got, tt.warnings)
 		}
 		testutil.Eventually(t, "a report", func() bool { return reports.Load() >= before+tt.reports })
-	}
-}
-
-// The greeting and pmcd.feature.* agree about TLS.
-func TestTLSFeatures(t *testing.T) {
-	for _, on := range []bool{false, true} {
-		r := newHarness(t, func(c *Config) {
-			dir := filepath.Dir(c.ConfigFile)
-			testutil.WriteCertificate(t, dir, "x", time.Now().AddDate(1, 0, 0))
-			if on {
-				c.TLSConf = filepath.Join(dir, "tls.conf")
-				if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "x")), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c.CertRequired = true
-		}, nil)
-		c := r.connect("unix", r.unix)
-		greeting, ok := c.recv().(*pdu.Error)
-		if !ok {
-			t.Fatalf("no greeting")
-		}
-		var st pmcd.Status
-		(host{r.Daemon}).Status(&st)
-		features := st.Features
-		const tls = pdu.FeatureSecure | pdu.FeatureSecureAck
-		flags := pdu.Features(greeting.Info)
-		if has := flags&tls == tls; has != features.Secure || flags&tls != 0 != has || features.Secure && !on {
-			t.Errorf("TLS %t: greeting %#x, pmcd.feature.secure %t", on, flags, features.Secure)
-		}
-		if flags&pdu.FeatureCertReqd == 0 || !features.ClientCertRequired {
-			t.Errorf("-Q: greeting %#x, pmcd.feature.client_cert_required %t", flags, features.ClientCertRequired)
-		}
-		r.stop()
 	}
 }
 

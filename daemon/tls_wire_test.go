@@ -9,10 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -156,98 +158,41 @@ func TestTLSBegins(t *testing.T) {
 	}
 }
 
-// CREDS that do not begin TLS leave a connection in clear text, which is served.
-func TestTLSDoesNotBegin(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		on    bool
-		flags pdu.Features
-		want  []pdu.Errno
-	}{
-		{"an acknowledgement of nothing", true, pdu.FeatureSecureAck, nil},
-		{"no certificate", false, secureFlags, []pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn}},
-		{"no certificate, no acknowledgement", false, pdu.FeatureSecure, []pdu.Errno{pdu.ErrnoNotConn}},
-		{"an unknown flag", true, pdu.FeatureSecure | 1<<13, []pdu.Errno{pdu.ErrnoIPC}},
-		{"compression", true, pdu.FeatureSecure | pdu.FeatureCompress, []pdu.Errno{pdu.ErrnoEOPNOTSUPP}},
-	} {
-		var change func(*Config)
-		if tt.on {
-			change = withTLS(t, false)
-		}
-		r := newHarness(t, change, nil)
+// A client that stops in the handshake, or in the middle of a PDU after it, is disconnected
+// after RequestTimeout, and the log says where it has stopped. Meanwhile others are served:
+// there are more handshakes than slots.
+func TestTLSTimeouts(t *testing.T) {
+	r := newHarness(t, withTLS(t, false), nil)
+	begin := func() *client {
 		c := r.connect("tcp", r.tcp)
 		c.recv()
-		c.sendBytes(credsPDU(t, tt.flags))
-		for _, want := range tt.want {
-			if m := show(c.recv()); m != want.Name() {
-				t.Errorf("%s: got %s, want %s", tt.name, m, want.Name())
-			}
+		c.sendBytes(credsPDU(t, secureFlags))
+		return c
+	}
+	silent := make([]*client, 4*runtime.GOMAXPROCS(0)+4)
+	for i := range silent {
+		silent[i] = begin()
+		silent[i].recv() // the acknowledgement: the handshake has begun
+	}
+	for range 20 {
+		r.dial().good()
+	}
+	half := begin()
+	if err := half.secure(nil, capture(t, "s2c_error_secure_ack"), new(tls.Config)); err != nil {
+		t.Fatal(err)
+	}
+	half.good()
+	r.timeout.Store(int64(50 * time.Millisecond))
+	half.sendBytes(credsPDU(t, 0)[:10])
+	late := begin()
+	late.recv()
+	for _, c := range []*client{half, late} {
+		if n, err := c.Conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read %d bytes, %v; want the end", n, err)
 		}
-		c.good()
-		r.stop()
 	}
-}
-
-// How TLS connections end.
-func TestTLSEnds(t *testing.T) {
-	ack := capture(t, "s2c_error_secure_ack")
-	b, _ := pdu.Append(nil, 7, &pdu.DescReq{PMID: id(240, 1)})
-	for _, tt := range []struct {
-		name string
-		cfg  *tls.Config // nil: no handshake
-		end  func(c *client)
-		want string // in an error of the client
-		log  string
-	}{
-		{"silence after the acknowledgement", nil, func(c *client) {}, "", "TLS handshake: i/o timeout"},
-		{"a part of a ClientHello", nil, func(c *client) { c.sendBytes([]byte{22, 3, 1, 0, 200, 1}) }, "", "TLS handshake: i/o timeout"},
-		{"a PDU", nil, func(c *client) { c.sendBytes(b) }, "", "first record does not look like a TLS handshake"},
-		{"an old version", &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, nil, "protocol version", "offered only unsupported versions"},
-		{"a part of a PDU", &tls.Config{}, func(c *client) { c.sendBytes(b[:10]) }, "", "pduread: timeout"},
-		{"a part of a record", &tls.Config{}, func(c *client) {
-			c.Conn.(*tls.Conn).NetConn().Write([]byte{23, 3, 3, 1, 0, 1})
-		}, "", "pduread: timeout"},
-		{"a PDU over the limit", &tls.Config{}, func(c *client) { c.sendBytes([]byte{0, 1, 0, 1, 0, 0, 0x70, 3, 0, 0, 0, 0}) }, "", "exceeds maximum client PDU size"},
-		{"half-close", &tls.Config{}, func(c *client) {
-			c.sendBytes(b)
-			c.Conn.(*tls.Conn).NetConn().(*prefixConn).Conn.(*net.TCPConn).CloseWrite()
-			c.recv()
-		}, "", ""},
-		{"close_notify", &tls.Config{}, func(c *client) { c.Conn.(*tls.Conn).CloseWrite() }, "", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newHarness(t, withTLS(t, false), nil)
-			const short = time.Second // which the test waits for, and which a reply of an agent does not take
-			c := r.connect("tcp", r.tcp)
-			c.recv()
-			if tt.cfg == nil {
-				r.timeout.Store(int64(short))
-			}
-			c.sendBytes(credsPDU(t, secureFlags))
-			if tt.cfg != nil {
-				if err := c.secure(nil, ack, tt.cfg); (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-					t.Fatalf("handshake: %v, want %q", err, tt.want)
-				}
-			} else if m := show(c.recv()); m != pdu.Errno(0).Name() {
-				t.Errorf("acknowledgement %s", m)
-			}
-			r.timeout.Store(int64(short))
-			if tt.end != nil {
-				tt.end(c)
-			}
-			other := r.dial()
-			other.good()
-			if tt.want == "" {
-				if n, err := c.Conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("read %d bytes, %v; want the end", n, err)
-				}
-			}
-			if tt.log != "" {
-				r.awaitLogged(t, tt.log)
-			}
-			other.good()
-		})
-	}
+	r.awaitLogged(t, "TLS handshake: i/o timeout")
+	r.awaitLogged(t, "pduread: timeout")
 }
 
 // Handshakes that fail of one host do not hide those of others in the log.
@@ -277,6 +222,11 @@ func TestTLSFailuresOfOthers(t *testing.T) {
 // the client. Without one nothing but CREDS is served.
 func TestTLSCertificateRequired(t *testing.T) {
 	r := newHarness(t, withTLS(t, true), nil)
+	r.dial() // the files are loaded before that
+	var st pmcd.Status
+	if (host{r.Daemon}).Status(&st); !st.Features.Secure || !st.Features.ClientCertRequired {
+		t.Errorf("pmcd.feature.* is %+v", st.Features)
+	}
 	pair, err := tls.LoadX509KeyPair(r.dir+"/x.crt", r.dir+"/x.key")
 	if err != nil {
 		t.Fatal(err)
