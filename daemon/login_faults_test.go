@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -92,30 +89,6 @@ func TestPeerLoginWaits(t *testing.T) {
 	}
 	// Those whose login has begun cannot be told from others, and stay.
 	testutil.Eventually(t, "those that wait have gone", func() bool { return h.sessions.NumClients() <= places })
-}
-
-// If the helper dies, the logins that are under way go on or fail, their clients stay
-// connected, and the next login has another helper.
-func TestPeerLoginHelperDies(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.CredsRequired = true })
-	c := h.begun("tcp")
-	_, first := h.helper()
-	for _, pid := range append(h.children(), fmt.Sprint(first.PID())) {
-		n := 0
-		fmt.Sscan(pid, &n)
-		if err := syscall.Kill(n, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-first.Done()
-	c.respond("PLAIN\x00\x00root\x00root")
-	c.want("the process of the login is dead", "-21345")
-	c.served("afterwards", false)
-	c.plain(0, "root", "root")
-	c.served("after another login", true)
-	if n, last := h.helper(); n != 2 || last == first {
-		t.Errorf("%d helpers were started, want 2", n)
-	}
 }
 
 // Many logins at once from one address, whose clients do not go on, leave room for a login
@@ -205,42 +178,5 @@ func TestPeerLoginEnd(t *testing.T) {
 		n := 0
 		fmt.Sscan(pid, &n)
 		testutil.Eventually(t, "the process of a login has ended", func() bool { return !testutil.Running(n) })
-	}
-}
-
-// Without libsasl2 or a helper, pmcd says once that clients cannot log in, and offers nothing.
-func TestLoginNotThere(t *testing.T) {
-	start := func(libraries ...string) func(*Config) {
-		return func(c *Config) {
-			c.SASLHelper = func(sock *os.File, probe bool) (*child.Process, error) {
-				return saslhelper.Start(saslhelper.Options{Libraries: libraries}, sock, probe)
-			}
-		}
-	}
-	for name, change := range map[string]func(*Config){"no library": start("/none/libsasl2.so"), "no helper": nil} {
-		r := newHarness(t, change, nil)
-		c := r.connect("tcp", r.tcp)
-		g, ok := c.recv().(*pdu.Error)
-		if !ok || pdu.Features(g.Info)&pdu.FeatureAuth != 0 {
-			t.Errorf("%s: greeting %+v", name, g)
-		}
-		var st pmcd.Status
-		(host{r.Daemon}).Status(&st)
-		if st.Features.Authentication {
-			t.Errorf("%s: pmcd.feature.authentication is 1", name)
-		}
-		want := 0
-		if change != nil {
-			want = 1
-		}
-		if n := len(r.logs.With("clients cannot log in (SASL): ")); n != want {
-			t.Errorf("%s: %d lines in the log, want %d", name, n, want)
-		}
-		c.creds(pdu.FeatureAuth)
-		if m, ok := c.recv().(*pdu.Error); !ok || m.Code != -pdu.Errno(syscall.EOPNOTSUPP) {
-			t.Errorf("%s: got %+v", name, m)
-		}
-		c.served(name, true)
-		r.stop()
 	}
 }

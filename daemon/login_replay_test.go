@@ -69,6 +69,7 @@ func TestPeerLoginReplay(t *testing.T) {
 	c.expect("a request", "s2c_error_auth_client_left")
 	c.exchange(auth, list)
 	c.expect("silence", "s2c_error_auth_timeout")
+	c.served("after silence", true)
 	c.exchange("c2s_creds_secure_auth", "s2c_error_secure_ack") // nothing more before the handshake
 	secured := c.secured()
 	if got := "challenge " + secured.mechanisms(); got != showCapture(t, list) {
