@@ -3,8 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -50,38 +48,6 @@ func TestAbsentAddress(t *testing.T) {
 			t.Errorf("client at %s, %v denied; want %s and nothing", s.Address, s.Denied, a)
 		}
 	}
-}
-
-// A client of PCP's at a link-local address is served.
-func TestPeerLinkLocal(t *testing.T) {
-	testutil.NeedPeer(t, "pminfo")
-	if !testutil.InOwnNetwork(t) {
-		return
-	}
-	testutil.Run(t, "ip", "addr", "add", "fe80::1/128", "dev", "lo", "nodad")
-	testutil.Eventually(t, "fe80::1%lo is there", func() bool { return hasAddress("fe80::1%lo") })
-	r := newHarness(t, func(c *Config) {
-		c.Listeners.Close()
-		var err error
-		if c.Listeners, err = Listen(nil, []int{0}, ""); err != nil {
-			t.Fatal(err)
-		}
-		withAccess("disallow \".*\" : store;\ndisallow \":*\" : store;\nallow \"local:*\" : all;\n")(c)
-	}, nil)
-	r.awaitStarts()
-	for _, a := range r.cfg.Listeners.Addrs() {
-		host, port, _ := net.SplitHostPort(a.String())
-		if host != "::" {
-			continue
-		}
-		cmd := exec.Command("pminfo", "-f", "-h", "pcp://[fe80::1%lo]:"+port, "t.one")
-		cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
-		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "t.one\n    value 240" {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
-	t.Error("no listener for IPv6")
 }
 
 // hasAddress reports whether this host has an address and gets what is sent to it. For a

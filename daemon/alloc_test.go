@@ -21,7 +21,7 @@ import (
 func TestNoAllocationPerValue(t *testing.T) {
 	c := dialThousands(t)
 	c.send(&pdu.Profile{})
-	var allocs [3]uint64 // in 50 fetches, by item
+	var allocs [3]uint64 // in 10 fetches, by item
 	for item, size := range []int{1: 4, 2: 1000 * (8 + 12)} {
 		if size == 0 {
 			continue
@@ -36,8 +36,8 @@ func TestNoAllocationPerValue(t *testing.T) {
 			t.Errorf("item %d: a reply of %d bytes, want more than %d", item, n, size)
 		}
 	}
-	if allocs[2] > allocs[1]+50*10 {
-		t.Errorf("%d allocations in 50 fetches of a value, %d in 50 of 1000 values", allocs[1], allocs[2])
+	if allocs[2] > allocs[1]+10*10 {
+		t.Errorf("%d allocations in 10 fetches of a value, %d in 10 of 1000 values", allocs[1], allocs[2])
 	}
 }
 
@@ -46,7 +46,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 func TestNoAllocationForProfile(t *testing.T) {
 	c := dialThousands(t)
 	c.send(&pdu.Profile{})
-	var bytes [2]uint64 // in 50 fetches: without a profile, and with one
+	var bytes [2]uint64 // in 10 fetches: without a profile, and with one
 	for i := range bytes {
 		var req []byte
 		var err error
@@ -66,8 +66,8 @@ func TestNoAllocationForProfile(t *testing.T) {
 	}
 	// A fetch without its buffers allocates 170 kB. With the race detector, a sync.Pool loses
 	// some of them.
-	if most := bytes[0] + 50*80_000; bytes[1] > most {
-		t.Errorf("50 fetches allocate %d bytes, and %d with a profile in front of each", bytes[0], bytes[1])
+	if most := bytes[0] + 10*80_000; bytes[1] > most {
+		t.Errorf("10 fetches allocate %d bytes, and %d with a profile in front of each", bytes[0], bytes[1])
 	}
 }
 
@@ -98,7 +98,7 @@ func dialThousands(t *testing.T) *client {
 	return r.dial()
 }
 
-// leastUse returns what 50 requests allocate at least, and the length of the last reply.
+// leastUse returns what 10 requests allocate at least, and the length of the last reply.
 // Buffers grow, then they are there. What else the runtime does meanwhile is seldom done
 // each time.
 func (c *client) leastUse(req []byte) (least runtime.MemStats, n int) {
@@ -108,7 +108,7 @@ func (c *client) leastUse(req []byte) (least runtime.MemStats, n int) {
 	for range 20 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		for range 50 {
+		for range 10 {
 			if _, err := c.Conn.Write(req); err != nil {
 				c.t.Fatal(err)
 			}

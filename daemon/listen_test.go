@@ -71,26 +71,14 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 
 // If Run cannot begin to accept clients, it leaves no socket behind.
 func TestRunClosesListeners(t *testing.T) {
-	dir := t.TempDir()
-	conf, sock := filepath.Join(dir, "pmcd.conf"), filepath.Join(dir, "sock")
-	if err := os.WriteFile(conf, []byte("pmcd 2 dso pmcd_init /none\n"), 0o666); err != nil {
+	sock := filepath.Join(t.TempDir(), "sock")
+	cfg := minimalConfig(t)
+	var err error
+	if cfg.Listeners, err = Listen([]string{"127.0.0.1"}, []int{0}, sock); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pmns"), []byte(testNames), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Listen([]string{"127.0.0.1"}, []int{0}, sock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	d, err := New(t.Context(), Config{
-		ConfigFile: conf,
-		Namespace:  Namespace{Path: filepath.Join(dir, "pmns")},
-		LabelDir:   dir,
-		Listeners:  l,
-		Open:       openNothing,
-	})
+	defer cfg.Listeners.Close()
+	d, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,35 +14,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Clients take turns at an agent: one that asks last waits for few of the requests of
-// another user or host, however many that has sent before.
-func TestTurnsAtAgent(t *testing.T) {
-	const many = 200
-	loopback := netip.MustParsePrefix("127.0.0.1/32")
-	tests := []struct {
-		name   string
-		relays []netip.Prefix
-		unix   bool // the many are at the Unix socket, and the others at the port
-		others int
-		want   int
-	}{
-		{"a host beside a user", nil, false, 1, 1},
-		{"a user beside a host", nil, true, 1, 1},
-		{"a user beside two clients of a host", nil, true, 2, 2},
-		{"a user beside two clients of a relay", []netip.Prefix{loopback}, true, 2, 1},
-		{"clients of a relay beside a user", []netip.Prefix{loopback}, false, 1, many - 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := requestsBefore(t, tt.relays, tt.unix, many, tt.others, &pdu.DescReq{PMID: id(240, 1)}); got != tt.want {
-				t.Errorf("%d requests preceded the last of the others, want %d", got, tt.want)
-			}
-		})
-	}
-}
-
-// Each request of a client waits for its turn.
+// Each request of a client waits for its turn at an agent, of the clients of its group: few of
+// another group precede it, however many that has sent before. A connection of a relay is a
+// group.
 func TestTurnsOfRequests(t *testing.T) {
+	const many = 10
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	desc := &pdu.DescReq{PMID: id(240, 1)}
 	store := func(ids ...pdu.PMID) *pdu.Result {
 		var m pdu.Result
 		for _, id := range ids {
@@ -51,21 +29,29 @@ func TestTurnsOfRequests(t *testing.T) {
 		return &m
 	}
 	for _, tt := range []struct {
-		name string
-		req  pdu.Message
+		name   string
+		req    pdu.Message
+		relays []netip.Prefix
+		unix   bool // the many are at the Unix socket, and the others at the port
+		others int
+		want   int
 	}{
-		{"fetch", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}},
-		{"fetch from two agents", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}}},
-		{"store", store(id(240, 1))},
-		{"store to two agents", store(id(240, 1), id(241, 1))},
-		{"text", &pdu.TextReq{Ident: uint32(id(240, 1)), Kind: pdu.TextPMID | pdu.TextHelp}},
-		{"descriptors", &pdu.DescIDs{PMIDs: []pdu.PMID{id(240, 1)}}},
-		{"names", &pdu.PMNSTraverse{}},
-		{"names of one agent", &pdu.PMNSTraverse{Name: "d"}},
+		{"a host beside a user", desc, nil, false, 1, 1},
+		{"a user beside two clients of a host", desc, nil, true, 2, 2},
+		{"a user beside two clients of a relay", desc, loopback, true, 2, 1},
+		{"clients of a relay beside a user", desc, loopback, false, 1, many - 1},
+		{"fetch", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, nil, true, 1, 1},
+		{"fetch from two agents", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}}, nil, true, 1, 1},
+		{"store", store(id(240, 1)), nil, true, 1, 1},
+		{"store to two agents", store(id(240, 1), id(241, 1)), nil, true, 1, 1},
+		{"text", &pdu.TextReq{Ident: uint32(id(240, 1)), Kind: pdu.TextPMID | pdu.TextHelp}, nil, true, 1, 1},
+		{"descriptors", &pdu.DescIDs{PMIDs: []pdu.PMID{id(240, 1)}}, nil, true, 1, 1},
+		{"names", &pdu.PMNSTraverse{}, nil, true, 1, 1},
+		{"names of one agent", &pdu.PMNSTraverse{Name: "d"}, nil, true, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := requestsBefore(t, nil, true, 10, 1, tt.req); got != 1 {
-				t.Errorf("%d requests preceded the one of the other, want 1", got)
+			if got := requestsBefore(t, tt.relays, tt.unix, many, tt.others, tt.req); got != tt.want {
+				t.Errorf("%d requests preceded the last of the others, want %d", got, tt.want)
 			}
 		})
 	}
