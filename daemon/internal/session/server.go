@@ -104,7 +104,7 @@ type Server struct {
 	admission  admission
 	calls      calls.Config
 	turnPool   transport.TurnPool
-	unanswered quota.Limit // clients that wait for the answer to their first request
+	unanswered quota.Limit        // clients that wait for the answer to their first request
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
 	slots      *slots.Pool
