@@ -72,17 +72,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 	const few = "RLIMIT_NOFILE is 40: pmcd and its agents may need 263 descriptors and have 30, and at most 10 clients are accepted"
 	problems(few)
-	var in []net.Conn
-	for {
-		conn, err := pmcdtest.Greeted(sock, 300*time.Millisecond)
-		if err != nil {
-			break
-		}
-		defer conn.Close()
-		if in = append(in, conn); len(in) > 40 {
-			t.Fatal("there is no limit")
-		}
-	}
+	in := fill(t, sock)
 	// The first is served although there is no room for more.
 	first.SetDeadline(time.Now().Add(testutil.Hangs))
 	if err := first.Send(pdutest.Creds(0)); err != nil {
@@ -101,4 +91,23 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 	conn.Close()
 	problems(few)
+}
+
+// fill connects clients until pmcd accepts no more.
+func fill(t *testing.T, sock string) (clients []net.Conn) {
+	t.Helper()
+	full := func() bool {
+		conn, err := pmcdtest.Greeted(sock, time.Second)
+		if err == nil {
+			clients = append(clients, conn)
+			t.Cleanup(func() { conn.Close() })
+			return false
+		}
+		r, err := ctl.Ask(t.Context(), ctl.Path(sock)) // or the greeting was late
+		return err == nil && strings.Contains(strings.Join(r.Problems, "\n"), " clients are connected, as many as RLIMIT_NOFILE allows")
+	}
+	if !peer.Until(peer.Hangs, full) {
+		t.Fatalf("%d clients are accepted, and there is no limit", len(clients))
+	}
+	return clients
 }

@@ -87,20 +87,7 @@ func TestDescriptorReserve(t *testing.T) {
 		return ctl.Ask(ctx, ctl.Path(path("sock")))
 	}
 
-	var clients []net.Conn
-	leave := func() {
-		for _, c := range clients {
-			c.Close()
-		}
-	}
-	defer leave()
-	for len(clients) <= hard {
-		conn, err := pmcdtest.Greeted(path("sock"), 500*time.Millisecond)
-		if err != nil {
-			break
-		}
-		clients = append(clients, conn)
-	}
+	clients := fill(t, path("sock"))
 	if n := len(clients); n < hard/4 || n > hard/2 {
 		t.Errorf("%d clients are accepted", n)
 	}
@@ -147,7 +134,9 @@ func TestDescriptorReserve(t *testing.T) {
 		t.Errorf("status has %d agents and %d clients, want 4 and %d", len(r.Agents), len(r.Clients), len(clients)+1)
 	}
 	// While all clients were connected, each metric had its values.
-	leave()
+	for _, c := range clients {
+		c.Close()
+	}
 	waiting.SetDeadline(time.Now().Add(testutil.Hangs))
 	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
 		t.Errorf("the client that waited: %v", err)
