@@ -179,7 +179,7 @@ mount -t tmpfs -o size=1m boxed /mnt
 mount -t sysfs sysfs /sys
 ip link set lo up mtu 1234
 ip addr add 10.9.8.7/32 dev lo label lo:1
-ip -o link | awk '{print $2}' | tr -d : | tr '\n' ' '; echo
+ip -o link | awk -F '[ :@]+' '{print $2}' | tr '\n' ' '; echo
 stat -f -c '%b %S' /mnt
 read stay`
 	cmd := exec.Command("unshare", "--net", "--mount", "--uts", "sh", "-c", script)
@@ -203,7 +203,7 @@ read stay`
 	if !lines.Scan() {
 		testutil.Missing(t, "no name spaces, or no ip(8)")
 	}
-	links := strings.Fields(lines.Text())
+	links := slices.Sorted(strings.FieldsSeq(lines.Text()))
 	lines.Scan()
 	blocks, size, _ := strings.Cut(lines.Text(), " ")
 
@@ -214,6 +214,7 @@ read stay`
 		for _, i := range r.Instances(indomInterface) {
 			list = append(list, i.Name)
 		}
+		slices.Sort(list)
 		return list
 	}
 	before, mounts := names(), r.Values("filesys.mountdir")
