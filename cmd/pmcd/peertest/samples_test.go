@@ -2,12 +2,12 @@ package peertest
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -131,9 +131,13 @@ func (f form) pair(t *testing.T) *peer.Pair {
 // is the same for all of this machine. Both of a pair use one memory, so that
 // each sees what the other has made of it.
 func lockMemory(t *testing.T) {
-	f := peer.Must(os.OpenFile(filepath.Join(os.TempDir(), "txmon-test.lock"), os.O_CREATE|os.O_RDWR, 0o666))(t)
-	t.Cleanup(func() { f.Close() })
-	if !peer.Until(5*time.Minute, func() bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }) {
+	if !peer.Until(5*time.Minute, func() bool {
+		l, err := net.Listen("unix", "@pmcd-test-txmon")
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err == nil
+	}) {
 		t.Fatal("another test has the shared memory of txmon")
 	}
 }
