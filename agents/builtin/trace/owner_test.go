@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -15,31 +16,36 @@ import (
 // The kernel tells which user a socket of this host has, and whether it has one.
 func TestOwner(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		to := l.Addr().(*net.TCPAddr)
-		if at == "[::]:0" { // IPv4 at a socket of IPv6
-			to.IP = net.IPv4(127, 0, 0, 1)
-		}
-		app, err := net.DialTCP("tcp", nil, to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		peer, local := addrPortOf(c.RemoteAddr()), addrPortOf(c.LocalAddr())
-		if got, want := ownerOf(peer, local), (owner{local: true, uid: uint32(os.Geteuid())}); got != want {
-			t.Errorf("%s: %v, want %v", at, got, want)
-		}
-		// A socket without a process has user 0 in the reply.
-		app.Close()
-		testutil.Eventually(t, "the socket has no user", func() bool { return ownerOf(peer, local) == unknownUser })
+		t.Run(at, func(t *testing.T) {
+			if strings.HasPrefix(at, "[") {
+				testutil.NeedIPv6(t)
+			}
+			l, err := net.Listen("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			to := l.Addr().(*net.TCPAddr)
+			if at == "[::]:0" { // IPv4 at a socket of IPv6
+				to.IP = net.IPv4(127, 0, 0, 1)
+			}
+			app, err := net.DialTCP("tcp", nil, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			peer, local := addrPortOf(c.RemoteAddr()), addrPortOf(c.LocalAddr())
+			if got, want := ownerOf(peer, local), (owner{local: true, uid: uint32(os.Geteuid())}); got != want {
+				t.Errorf("%s: %v, want %v", at, got, want)
+			}
+			// A socket without a process has user 0 in the reply.
+			app.Close()
+			testutil.Eventually(t, "the socket has no user", func() bool { return ownerOf(peer, local) == unknownUser })
+		})
 	}
 	for peer, want := range map[string]string{
 		"192.0.2.1:1":         "host 192.0.2.1",

@@ -76,7 +76,7 @@ func TestUnboundFamily(t *testing.T) {
 		return
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0); err != nil {
-		t.Fatal(err)
+		testutil.Missing(t, err) // a kernel without IPv6
 	}
 	l, err := Listen([]string{"loopback"}, []int{0}, "")
 	if err != nil {
