@@ -63,9 +63,8 @@ func TestProcAcct(t *testing.T) {
 			}
 		}
 	})
-	now := uint32(time.Now().Unix())
 	both := peer.Until(peer.Hangs, func() bool {
-		f.Write(acctRecord(0, 0, 100, 0, now, 1, "first"))
+		f.Write(acctRecord(0, 0, 100, 0, uint32(time.Now().Unix()), 1, "first"))
 		return len(insts(c)) > 0 && len(insts(ours)) > 0
 	})
 	close(stop)
@@ -74,6 +73,7 @@ func TestProcAcct(t *testing.T) {
 		t.Fatal("no accounting")
 	}
 
+	now := uint32(time.Now().Unix())
 	for _, b := range [][]byte{
 		acctRecord(0x1f, 0x8803, 101, 0, now-20, 300.5, "sh", 1, 2, 3, 4, 5, 6, 7, 8),
 		acctRecord(0, 0x0401, 102, 1, now-20, 100, "a b", 0xffff, 0x1fff, 0x2001, 0xe000, 0x8001, 0x7fff, 0xa123, 0xc321),

@@ -54,7 +54,7 @@ func TestCheckAgents(t *testing.T) {
 		{"other", "pipe binary {} other", `pipe +\S+s +\S+s +\S+s +FAILED: fetch of other.x: the reply is for another metric`},
 		{"stuck", "pipe binary {} stuck", `pipe +\S+s +\S+s +- +FAILED: fetch of stuck.x: agent has not answered in time`},
 		{"ends", "pipe binary {} ends", `pipe +\S+s +\S+s +- +FAILED: fetch of ends.x: .*`},
-		{"hangs", "pipe binary {} hangs", `pipe +- +- +- +FAILED: start: cannot negotiate with the agent: no answer in 6 s \(-q\), so pmcd closed the connection`},
+		{"hangs", "pipe binary {} hangs", `pipe +- +- +- +FAILED: start: cannot negotiate with the agent: no answer in 15 s \(-q\), so pmcd closed the connection`},
 		{"dies", "pipe binary {} dies", `pipe +- +- +- +FAILED: start: .*exited with status 3.*`},
 		{"floods", "pipe binary {} floods", `pipe +- +- +- +FAILED: start: .*exited with status 5.*`},
 		{"garbage", "pipe binary {} garbage", `pipe +- +- +- +FAILED: start: .*`},
@@ -91,7 +91,7 @@ func TestCheckAgents(t *testing.T) {
 	was, _ := os.Getwd()
 	fds, _ := peer.FDs(os.Getpid())
 
-	code, stdout, stderr := runHere("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"), "-q", "6", "-t", "4")
+	code, stdout, stderr := runHere("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"), "-q", "15", "-t", "10")
 	if code != exitProblems {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

@@ -117,7 +117,7 @@ func TestPeerHelperKilled(t *testing.T) {
 
 // A helper that is stopped is replaced, and ended.
 func TestPeerHelperStopped(t *testing.T) {
-	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.Timeout = time.Second })
+	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.Timeout = 5 * time.Second })
 	h.wantLogin()
 	syscall.Kill(h.procs[0].PID(), syscall.SIGSTOP)
 	if _, _, err := h.logIn(plain("alice", password)); code(err) != -21345 || !strings.Contains(err.Error(), "does not answer") {
@@ -130,7 +130,7 @@ func TestPeerHelperStopped(t *testing.T) {
 // A process that hangs in the middle of a login is ended, and others log in meanwhile. A login
 // goes on if the helper hangs.
 func TestPeerChildStopped(t *testing.T) {
-	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.Timeout = time.Second })
+	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.Timeout = 5 * time.Second })
 	e := h.begin(login("a"))
 	h.challenge(e, "LOGIN")
 	pids := h.children()

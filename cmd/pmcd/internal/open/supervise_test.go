@@ -39,7 +39,7 @@ func TestSupervision(t *testing.T) {
 		{"is killed in a fetch", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
 			[]string{"ended by signal 9 (SIGKILL)", "] unanswered for ", "it was up for "}, false},
 		{"is slow once", func(st daemon.AgentStatus) bool {
-			return st.Abandoned == 1 && st.Requests > 3 && st.State == daemon.AgentReady && st.Restarts == 0
+			return st.Abandoned >= 1 && st.Requests > 3 && st.State == daemon.AgentReady && st.Restarts == 0
 		}, nil, false},
 		{"hangs", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
 			[]string{"late for ", "pmcd ended the process ", " with SIGTERM", "] unanswered for "}, false},
@@ -94,7 +94,8 @@ func TestSupervision(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 
-	// One connection for the good agent. On a busy host it is late now and then.
+	// One connection for the good agent. On a busy host it is late now and then, and is
+	// ended if it is late for long.
 	var stop atomic.Bool
 	var good atomic.Int64
 	goodEnded := make(chan error, 1)
@@ -105,7 +106,7 @@ func TestSupervision(t *testing.T) {
 	go func() {
 		for !stop.Load() {
 			v, err := pmcdtest.Value(f, pdu.NewPMID(299, 0, 1))
-			if errors.Is(err, pdu.ErrnoAgain) {
+			if errors.Is(err, pdu.ErrnoAgain) || errors.Is(err, pdu.ErrnoNoAgent) {
 				continue
 			}
 			if err != nil || v != 1 {

@@ -57,7 +57,7 @@ func (p *Place) Write(name, text string) {
 // Command returns a command that runs pmcd with args after those that it needs.
 func (p *Place) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(p.T.Context(), p.Exe, append([]string{
-		"-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", p.At("run/sock"), "-l", "log/pmcd.log"}, args...)...)
+		"-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", p.At("run/sock"), "-l", "log/pmcd.log", "-q", "30"}, args...)...)
 	cmd.Dir = p.Dir
 	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "PCP_RUN_DIR="+p.At("run"), "PCP_TLSCONF_PATH="+p.At("tls.conf"), "GORACE=atexit_sleep_ms=0")
 	return cmd
