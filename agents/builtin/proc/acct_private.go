@@ -44,13 +44,23 @@ func startPrivateAcct(path string) (*privateAcct, error) {
 	if err = syscall.Acct(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
 		err = os.NewSyscallError("acct", err)
 	} else if err = p.check(int(f.Fd()), time.Now(), 0); err == nil && !p.active {
-		err = errors.New("the kernel does not write to " + path)
+		err = fmt.Errorf("the kernel does not write to %s%s", path, nearlyFull(int(f.Fd())))
 	}
 	if err != nil {
 		p.stop()
 		return nil, err
 	}
 	return p, nil
+}
+
+// nearlyFull says so if the file system is too full for the kernel, which keeps accounting
+// suspended while less than 4 % is free.
+func nearlyFull(fd int) string {
+	var st syscall.Statfs_t
+	if syscall.Fstatfs(fd, &st) == nil && st.Bavail <= st.Blocks/25 {
+		return ": less than 4 % of its file system is free"
+	}
+	return ""
 }
 
 // privateAcctMode is the mode of the file. PCP's agent has a file in the same
