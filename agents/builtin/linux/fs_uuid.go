@@ -14,7 +14,8 @@ import (
 //
 //	/dev/disk/by-uuid/9c6b3a3e-2a5e-4a2b-8a53-0a2b1e1c8f00 -> ../../vda1
 //
-// The links are read again if the directory has changed.
+// The links are read again if the directory has changed, and if that was less than a second
+// before they were read: a second change in one tick of the kernel's clock does not show.
 type uuids struct {
 	h        *host
 	mtime    time.Time         // of the directory; zero if there is none
@@ -42,7 +43,9 @@ func (u *uuids) read(context.Context, *pmda.Request) error {
 			u.byDevice[path.Base(string(to))] = uuid
 		}
 	}
-	u.mtime = st.ModTime()
+	if u.mtime = st.ModTime(); time.Since(u.mtime) < time.Second {
+		u.mtime = time.Time{}
+	}
 	return nil
 }
 

@@ -324,6 +324,16 @@ func TestUUIDChanges(t *testing.T) {
 	pmdatest.WriteFile(t, root, "dev/disk/by-uuid/x", "-> ../../shared")
 	setTime(t, root+"/dev/disk/by-uuid", 2000)
 	want("uuid1")
+	// Unless the directory has just changed, or the clock was set back since.
+	future := time.Now().Add(time.Hour).Unix()
+	for _, uuid := range []string{"uuid2", "uuid3"} {
+		if err := os.RemoveAll(root + "/dev/disk"); err != nil {
+			t.Fatal(err)
+		}
+		pmdatest.WriteFile(t, root, "dev/disk/by-uuid/"+uuid, "-> ../../vda1")
+		setTime(t, root+"/dev/disk/by-uuid", future)
+		want(uuid)
+	}
 	if err := os.RemoveAll(root + "/dev/disk"); err != nil {
 		t.Fatal(err)
 	}
