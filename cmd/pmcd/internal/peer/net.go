@@ -18,14 +18,19 @@ import (
 
 // Ports are taken from below the range from which the kernel takes the ports
 // of outgoing connections, so that no client of a parallel test holds one.
-const portLow, portHigh = 21000, 32000
+func portRange() (low, high int) {
+	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	fmt.Sscan(string(text), &high)
+	return 10000, max(high, 12000)
+}
 
 // FreePort finds a port that no process listens on. Another process may take it a
 // moment later: see [Start].
 func FreePort() (int, error) {
 	var last error
+	low, high := portRange()
 	for range 100 {
-		port := portLow + rand.IntN(portHigh-portLow)
+		port := low + rand.IntN(high-low)
 		if last = listenable(port); last == nil {
 			return port, nil
 		}
