@@ -1,9 +1,6 @@
 package daemon
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,13 +10,12 @@ import (
 )
 
 // children returns the processes of the logins that are under way.
-func (h *loginHarness) children() []string {
+func (h *loginHarness) children() []int {
 	n, last := h.helper()
 	if n == 0 {
 		return nil
 	}
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", last.PID()))
-	return strings.Fields(string(b))
+	return testutil.Children(last.PID())
 }
 
 // begun returns a client that has begun to log in and says nothing more.
@@ -175,8 +171,6 @@ func TestPeerLoginEnd(t *testing.T) {
 		t.Error("the helper runs")
 	}
 	for _, pid := range children {
-		n := 0
-		fmt.Sscan(pid, &n)
-		testutil.Eventually(t, "the process of a login has ended", func() bool { return !testutil.Running(n) })
+		testutil.WaitEnded(t, pid)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +19,22 @@ import (
 func Running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// Children returns the child processes of a process that have not ended. The kernel may
+// lack /proc/PID/task/TID/children.
+func Children(parent int) (pids []int) {
+	list, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range list {
+		stat, _ := os.ReadFile(name)
+		_, after, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after)
+		if len(fields) > 1 && fields[0] != "Z" && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // WaitEnded waits until a process does not run. If that takes too long, the test fails

@@ -3,8 +3,6 @@ package sasl_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,22 +15,11 @@ import (
 )
 
 // children returns the processes of logins of the last helper.
-func (h *harness) children() (pids []int) {
+func (h *harness) children() []int {
 	if len(h.procs) == 0 {
 		return nil
 	}
-	parent := h.procs[len(h.procs)-1].PID()
-	list, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range list {
-		stat, _ := os.ReadFile(name)
-		_, after, _ := strings.Cut(string(stat), ") ")
-		fields := strings.Fields(after)
-		if len(fields) > 1 && fields[0] != "Z" && fields[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return testutil.Children(h.procs[len(h.procs)-1].PID())
 }
 
 // wantChildren waits until n logins have processes.
