@@ -127,3 +127,24 @@ func WriteFiles(t testing.TB, files map[string]string) string {
 	}
 	return dir
 }
+
+// SharedDir makes a directory that other users can enter, whose name is short enough for the
+// paths of sockets: in /tmp if others cannot enter $TMPDIR.
+func SharedDir(t testing.TB) string {
+	t.Helper()
+	top, err := filepath.Abs(os.TempDir())
+	for dir := top; err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if fi, err := os.Stat(dir); err != nil || fi.Mode()&1 == 0 {
+			top = "/tmp"
+		}
+	}
+	dir, err := os.MkdirTemp(top, "t")
+	if err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -175,7 +175,7 @@ verify: ./cli ./open ./privsep access agents/launch/child agents/launch/dsohost 
 # For tests.
 booted: ./peer
 peer: agents/testutil golang.org/x/sys pdu/pdutest
-pmcdtest: ./peer agents agents/wire pdu pdu/pdutest pdu/pmapi
+pmcdtest: ./peer agents agents/testutil agents/wire pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal

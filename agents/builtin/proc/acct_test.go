@@ -201,6 +201,7 @@ func TestManyAcct(t *testing.T) {
 
 // Clients see the records of the host's file if their user may read the file.
 func TestAcctVisible(t *testing.T) {
+	t.Setenv("TMPDIR", testutil.SharedDir(t))
 	r := newAcctHarness(t)
 	r.Values("acct.psinfo.pid")
 	r.append(acctBytes(5, 1000, 1, "x"))

@@ -34,12 +34,7 @@ type testServer struct {
 // not exist.
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "root")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "pmcd", "root.socket")
+	return filepath.Join(testutil.SharedDir(t), "pmcd", "root.socket")
 }
 
 func newServer(t *testing.T, path string, files map[string]string) *testServer {
@@ -303,8 +298,7 @@ func TestPeers(t *testing.T) {
 	t.Setenv("PCP_USER", "nobody")
 	nobody := pcpUsers()[1]
 	s := newServer(t, path, composed())
-	dir := filepath.Dir(path)
-	for _, path := range []string{filepath.Dir(dir), dir, path} {
+	for _, path := range []string{filepath.Dir(path), path} {
 		if err := os.Chmod(path, 0o777); err != nil {
 			t.Fatal(err)
 		}

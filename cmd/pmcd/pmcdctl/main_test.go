@@ -362,14 +362,7 @@ func TestStatusPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := testutil.SharedDir(t)
 	p := startPrivate(t, dir, "--embedded")
 	as := func(uid uint32) (int, string) {
 		cmd := exec.Command(pmcdctl, "status")

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // A Place is a directory with all files of a pmcd.
@@ -28,13 +30,8 @@ type Place struct {
 // NewPlace makes a Place for a program. Its configuration has one built-in agent.
 func NewPlace(t *testing.T, exe string) *Place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bg") // short, and others can enter it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	p := &Place{T: t, Dir: dir, Exe: exe}
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.At("run"), 0o777), os.Mkdir(p.At("log"), 0o777),
+	p := &Place{T: t, Dir: testutil.SharedDir(t), Exe: exe}
+	if err := errors.Join(os.Mkdir(p.At("run"), 0o777), os.Mkdir(p.At("log"), 0o777),
 		os.Chmod(p.At("run"), 0o777), os.Chmod(p.At("log"), 0o777)); err != nil {
 		t.Fatal(err)
 	}

@@ -81,14 +81,7 @@ func TestVerifyTLS(t *testing.T) {
 func TestVerifyTLSAsUser(t *testing.T) {
 	testutil.NeedRoot(t)
 	files(t, map[string]string{"conf": "pmcd 2 dso pmcd_init /none\n", "pmns": "root { a }\na { b 2:0:0 }\n"})
-	dir, err := os.MkdirTemp("", "tls") // others can enter it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := testutil.SharedDir(t)
 	path := filepath.Join(dir, "tls.conf")
 	t.Setenv("PCP_TLSCONF_PATH", path)
 	testutil.WriteCertificate(t, dir, "a", time.Now().AddDate(1, 0, 0))
