@@ -175,10 +175,12 @@ need_mounts() {
 # mounted prints the drop-in that mounts the file $1.
 mounted() { printf '# Made by swap-pmcd. Without the file, PCP'"'"'s pmcd is started.\n[Service]\nBindReadOnlyPaths=-%s:%s\n' "$1" "$target"; }
 
-# unlike: has $new another label (SELinux) than the file in whose place it is mounted? A mount
-# keeps the label.
+# type_of prints the type (SELinux) of a file.
+type_of() { stat -c %C "$1" | cut -d : -f 3; }
+
+# unlike: has $new another type than the file in whose place it is mounted? A mount keeps the label.
 unlike() {
-	command -v selinuxenabled >/dev/null && selinuxenabled && [ "$(stat -c %C "$new")" != "$(stat -c %C "$target")" ]
+	command -v selinuxenabled >/dev/null && selinuxenabled && [ "$(type_of "$new")" != "$(type_of "$target")" ]
 }
 
 # running prints the process of pmcd.service, and what it runs.
@@ -219,7 +221,7 @@ on_trial() {
 mount_in() {
 	need_mounts "$dir is read-only"
 	if unlike; then
-		chcon --reference="$target" "$new" || die "$new has not the label of $target: semanage fcontext -a -t pcp_pmcd_exec_t $new && restorecon $new"
+		chcon --reference="$target" "$new" || die "$new has not the type of $target: semanage fcontext -a -t $(type_of "$target") $new && restorecon $new"
 	fi
 	mkdir -p "${lasting%/*}"
 	mounted "$new" >"$lasting.new"
@@ -538,7 +540,8 @@ check() {
 		space=$(df -Pk "$dir" | awk 'NR == 2 {print $4}')
 		[ "$space" -gt $(($(stat -Lc %s "$new") / 512)) ] || problem "$dir has $space KiB of space left, which is not enough"
 	fi
-	if command -v getenforce >/dev/null && [ "$(getenforce)" = Enforcing ]; then
+	# A policy without PCP's types, such as Debian's, cannot load the module and does not need it.
+	if command -v getenforce >/dev/null && [ "$(getenforce)" = Enforcing ] && [ "$(type_of "$target")" = pcp_pmcd_exec_t ]; then
 		semodule -l | grep -q '^pmcd-go' || problem "SELinux is enforcing, and the module pmcd-go is not loaded: build it from pmcd-go.te of package pmcd-swap"
 	fi
 	[ -z "$compare" ] || rehearse || problem "the comparison has failed, or has found differences: see above"

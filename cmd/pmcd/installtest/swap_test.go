@@ -383,3 +383,45 @@ func TestSwapArguments(t *testing.T) {
 	}
 	h.has("all of that", theirs, "")
 }
+
+// The module for SELinux is a problem only where PCP's file has the type that the module is for.
+func TestSwapCheckSELinux(t *testing.T) {
+	stat, err := exec.LookPath("stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pcp = "system_u:object_r:pcp_pmcd_exec_t:s0"
+	for _, tt := range []struct {
+		name, mode, label, modules string
+		status                     int
+	}{
+		{"enforcing, with PCP's types", "Enforcing", pcp, "pcp", 1},
+		{"the same, with the module", "Enforcing", pcp, "pcp\npmcd-go", 0},
+		{"enforcing, without PCP's types", "Enforcing", "system_u:object_r:bin_t:s0", "base", 0},
+		{"permissive", "Permissive", pcp, "pcp", 0},
+		{"off", "Disabled", "?", "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHost(t)
+			write(t, h.target, theirs)
+			write(t, h.new, "#!/bin/sh\nexit 0\n"+ours)
+			conf := filepath.Join(h.root, "etc/pcp.conf")
+			write(t, conf, "PCP_BINADM_DIR="+filepath.Dir(h.target)+"\n")
+			bin := filepath.Dir(h.labels)
+			for name, text := range map[string]string{
+				"getenforce": "echo " + tt.mode,
+				"semodule":   "printf '" + tt.modules + "\\n'",
+				"stat":       `case "$*" in *%C*) echo '` + tt.label + `' ;; *) exec ` + stat + ` "$@" ;; esac`,
+			} {
+				write(t, filepath.Join(bin, name), "#!/bin/sh\n"+text+"\n")
+			}
+			cmd := exec.Command("sh", repo+"/etc/swap-pmcd.sh", "-b", h.new, "check")
+			cmd.Env = append(os.Environ(), "PCP_CONF="+conf, "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
+			out, _ := cmd.CombinedOutput()
+			says := strings.Contains(string(out), "the module pmcd-go is not loaded")
+			if code := cmd.ProcessState.ExitCode(); code != tt.status || says != (code == 1) {
+				t.Errorf("exit status %d, want %d\n%s", code, tt.status, out)
+			}
+		})
+	}
+}
