@@ -358,13 +358,15 @@ start_trial() {
 	loggers "$(main_pid)" >$state/loggers
 	[ -s $state/loggers ] || ! command -v ss >/dev/null || say "no pmlogger is watched, because none has a connection to pmcd"
 	for u in $(bound); do ! systemctl --quiet is-active "$u" || printf '%s\n' "$u"; done >$state/bound
-	source=$new
+	source=$new exec=
 	if unlike; then
 		source=$state/pmcd
 		cp "$new" $source && chcon --reference="$target" $source
+		exec="ExecPaths=$target" # on Debian nothing in /run can be executed, and a mount keeps that
 	fi
 	{
 		mounted "$source"
+		[ -z "$exec" ] || echo "$exec"
 		echo "# When this pmcd ends, for whatever reason, the next one is PCP's."
 		echo "ExecStopPost=-+/bin/sh -c 'rm -f $dropin; systemctl daemon-reload'"
 	} >$state/dropin

@@ -93,6 +93,23 @@ chmod 755 /usr/local/bin/pmcdctl && : >/root/compared && pmcdctl compare | grep 
 	h.check("pmlogcheck /root/archive; pmdumplog -a /root/archive | grep '<mark>'", "<mark>")
 }
 
+// Where this pmcd has another type (SELinux) than PCP's, a trial runs a copy in /run, where, as on
+// Debian, nothing else can be executed. The host has no SELinux: programs of this test say so.
+func TestTrialSELinux(t *testing.T) {
+	h := beside(t, here)
+	h.run(`mount -o remount,noexec /run
+cd /usr/local/bin
+printf '#!/bin/sh\n' >selinuxenabled
+printf '#!/bin/sh\necho "$@" >>/root/labels\n' >chcon
+printf '#!/bin/sh\ncase "$*" in "-c %%C /usr/lib/"*) echo u:r:pcp_pmcd_exec_t:s0 ;; "-c %%C"*) echo u:r:usr_t:s0 ;; *) exec /usr/bin/stat "$@" ;; esac\n' >stat
+chmod 755 selinuxenabled chcon stat`)
+	h.check("swap-pmcd in --trial 10m 2>&1", "pmcd.service runs this pmcd for 10m")
+	h.unitRuns(true)
+	h.check("cat /root/labels", "--reference=/usr/lib/pcp/bin/pmcd /run/pmcd-swap/pmcd\n")
+	h.run("swap-pmcd out")
+	h.unitRuns(false)
+}
+
 // However a trial ends, PCP's pmcd serves, and it is said why.
 func TestTrialEnds(t *testing.T) { eachSystem(t, testTrialEnds) }
 
