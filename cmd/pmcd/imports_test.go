@@ -128,7 +128,7 @@ agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
 agenttest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
-conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
+conn: ./quota agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext
@@ -252,7 +252,7 @@ var onlyIn = map[string][]string{
 	"github.com/xdg-go/scram": {"pdu/pmapi"},
 	"plugin":                  {"agents/launch/goplugin"},
 	module + "/etc":           {"cmd/pmcd/internal/embedded"},
-	module + "/pdu/pdutest":   {"cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest"}, // for tests
+	module + "/pdu/pdutest":   {"bench", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest"}, // for tests
 	// Package zap brings net/http along, which is 2 MB of memory.
 	"go.uber.org/zap":         nil,
 	"go.uber.org/zap/zapcore": {"cmd/pmcd/internal/logging"},
