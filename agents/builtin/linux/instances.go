@@ -193,7 +193,9 @@ func (s *instanceSet) end() {
 			}
 		}
 	}
-	s.cache.LimitInactive(maxInactive)
+	if s.present > 0 { // else the file may not have been there for a moment
+		s.cache.LimitInactive(maxInactive)
+	}
 	if s.saveIDs {
 		if err := s.cache.TrySave(); err != nil {
 			s.warnings.warn(err)

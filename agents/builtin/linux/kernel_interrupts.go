@@ -65,8 +65,11 @@ func newInterrupts(h *host, path string, lines, cells int) *interrupts {
 
 func (q *interrupts) read(context.Context, *pmda.Request) error {
 	b, err := q.file.Read()
+	if err != nil {
+		return err
+	}
 	q.parse(b)
-	return err
+	return nil
 }
 
 func (q *interrupts) parse(b []byte) {
@@ -167,7 +170,8 @@ func (q *interrupts) rebuild(b []byte) {
 	q.rows = q.rows[:0]
 	q.lines.begin()
 	defer q.lines.end()
-	if _, err := q.cells.TryLoad(); err != nil {
+	loaded, err := q.cells.TryLoad()
+	if err != nil {
 		q.warnings.warn(err)
 	}
 	q.cells.HideAll()
@@ -201,7 +205,10 @@ func (q *interrupts) rebuild(b []byte) {
 		l.text = string(bytes.Join(bytes.Fields(rest), []byte{' '}))
 		q.rows = append(q.rows, r)
 	}
-	q.cells.LimitInactive(maxInactive)
+	// CPUs that go offline later may come back, and are more than maxInactive cells.
+	if loaded && len(q.rows) > 0 && q.lines.h.checkpoint() == nil {
+		q.cells.LimitInactive(maxInactive)
+	}
 	if q.lines.saveIDs {
 		if err := q.cells.TrySave(); err != nil {
 			q.warnings.warn(err)

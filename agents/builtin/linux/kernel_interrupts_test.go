@@ -114,4 +114,16 @@ func TestInterruptsThatAreGone(t *testing.T) {
 	if b, err := os.ReadFile(file); err != nil || strings.Count(string(b), "\n") != 2 {
 		t.Errorf("%d lines in the file, %v, want 2", strings.Count(string(b), "\n"), err)
 	}
+	// CPUs that go offline while the agent runs keep theirs, however many they are.
+	var header strings.Builder
+	for i := range maxInactive + 2 {
+		fmt.Fprintf(&header, " CPU%d", i)
+	}
+	all := header.String() + "\nLOC:" + strings.Repeat(" 5", maxInactive+2) + " Local\n"
+	for _, text := range []string{all, "    CPU7\nLOC: 5 Local\n", "", all} {
+		q.parse([]byte(text))
+	}
+	if e, err := q.cells.LookupName("LOC::cpu9"); err != nil || e.Inst > maxInactive+20 {
+		t.Errorf("LOC::cpu9: %+v, %v: it has another id", e, err)
+	}
 }

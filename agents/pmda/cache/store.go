@@ -99,7 +99,8 @@ func (c *Cache) HideAll() (n int) {
 
 // LimitInactive removes all inactive instances and frees their ids, if there are more
 // than max, and returns the number of those that it removed. It is for an agent whose
-// instances come and go. It calls LimitInactive when those that exist are active.
+// instances come and go. It calls LimitInactive while those that exist are active: at the end
+// of a refresh, or before HideAll.
 func (c *Cache) LimitInactive(max int) (n int) {
 	if len(c.list) <= max {
 		return 0 // without counting

@@ -15,9 +15,9 @@ import (
 // the link itself. Links of /proc to files of processes are not followed.
 //
 // It uses openat2(2). Where that fails with ENOSYS, as under RestrictSUIDSGID= of systemd,
-// which cannot see what it would do, Open goes from directory to directory by itself; the
-// same where it fails with EAGAIN: a path has "..", and something was renamed or mounted
-// meanwhile, anywhere on the host.
+// which cannot see what it would do, Open goes from directory to directory by itself. It
+// does the same after EAGAIN, which means that the path has ".." and that something on the
+// host was renamed or mounted meanwhile.
 func Open(dir int, path string, nofollow bool) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if nofollow {
