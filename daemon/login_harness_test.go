@@ -97,7 +97,7 @@ func (h *loginHarness) helper() (n int, last *child.Process) {
 }
 
 // greeted connects, and returns the client and the features that it was offered. Each client
-// of the port has an address of its own, as failures from one address delay the next answer.
+// of the port has an address of its own.
 func (h *loginHarness) greeted(network string) (*client, pdu.Features) {
 	h.t.Helper()
 	var c *client

@@ -70,9 +70,8 @@ func Handshakes() func(int) Script {
 // loginNames is how many users a connection of Logins tries.
 const loginNames = 64
 
-// Logins has logins that fail, each with another user name, because pmcd delays the answer
-// to the second failure of a name longer. One connection in two begins a login and does not
-// go on.
+// Logins has logins that fail, each with another user name. One connection in two begins a
+// login and does not go on.
 func Logins() func(int) Script {
 	creds := credsWith(pdu.FeatureAuth)
 	return func(i int) Script {

@@ -20,14 +20,12 @@ enum { /* result codes of libsasl2 */
 enum { /* callbacks */
 	CB_LIST_END = 0,
 	CB_LOG = 2,
-	CB_CANON_USER = 0x8007,
 };
 enum { /* properties */
 	PROP_USERNAME = 0,
 	PROP_SSF_EXTERNAL = 100,
 	PROP_SEC_PROPS = 101,
 };
-enum { CANON_AUTHID = 1 };     /* flag for CB_CANON_USER: the name whose password is checked */
 enum { LOG_LEVEL_WARNING = 3 }; /* 1 error, 2 failed login, 3 warning; above that texts may have secrets */
 
 struct callback {
@@ -61,7 +59,6 @@ enum {
 	CONTROL = 3,       /* the descriptor of the socket to pmcd; that of a login in its child */
 	MAX_PAYLOAD = 2047, /* of a message: the limit of PCP's clients and C pmcd */
 	MAX_LOG = 500,
-	MAX_NAME = 255,
 	MAX_LOGINS = 256,
 	NICE = 5, /* logins run at a lower scheduling priority than metrics */
 };

@@ -20,30 +20,12 @@ static int on_log(void *context, int level, const char *text)
 	return level < 1 || level > LOG_LEVEL_WARNING || text == NULL ? SASL_OK : sh_send_log(level, text);
 }
 
-static char user[MAX_NAME + 1]; /* the last name that a mechanism wanted to check */
-
-/* Called with each user name before the library makes it canonical. Notes the name for
- * the case that the login fails, and changes nothing. */
-static int on_canon_user(void *conn, void *context, const char *in, unsigned length, unsigned flags,
-    const char *realm, char *out, unsigned max, unsigned *out_length)
-{
-	(void)conn, (void)context, (void)realm;
-	if (length > max)
-		return SASL_BUFOVER;
-	if (flags & CANON_AUTHID)
-		snprintf(user, sizeof(user), "%.*s", length > MAX_NAME ? MAX_NAME : (int)length, in);
-	memmove(out, in, length);
-	*out_length = length;
-	return SASL_OK;
-}
-
 /* Initialises the library, which reads its configuration and loads its plugins; or
  * ends the process. */
 void sh_init_library(void)
 {
 	static const struct callback callbacks[] = {
 		{ CB_LOG, (int (*)(void))on_log, NULL },
-		{ CB_CANON_USER, (int (*)(void))on_canon_user, NULL },
 		{ CB_LIST_END, NULL, NULL },
 	};
 	int result = sh_sasl.server_init(callbacks, "pmcd");
@@ -71,12 +53,11 @@ static size_t receive(char type)
 	return n - 1;
 }
 
-/* Sends the error code of PCP for a result of libsasl2, and the user name if it is
- * known; and ends the process. */
+/* Sends the error code of PCP for a result of libsasl2, and ends the process. */
 static void fail_login(int code)
 {
 	code = code == NO_CHALLENGE ? -EINVAL : -21344 + (code < 0 ? code : SASL_FAIL);
-	sh_send_message(0, 'E', &code, user, strlen(user));
+	sh_send_message(0, 'E', &code, "", 0);
 	_exit(0);
 }
 

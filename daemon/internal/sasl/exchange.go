@@ -17,9 +17,8 @@ import (
 
 // A Login describes the client that logs in.
 type Login struct {
-	SSF  int           // strength of the client's TLS in bits; 0 is none
-	Key  fairqueue.Key // for turns
-	Addr string        // of the client: its failures count together
+	SSF int           // strength of the client's TLS in bits; 0 is none
+	Key fairqueue.Key // for turns
 
 	// Check is called each second while the login waits for its turn, by the goroutine that
 	// called Begin or Step. Its error, such as that the client has disconnected, ends the
@@ -149,7 +148,7 @@ func (e *Exchange) Step(ctx context.Context, in []byte) (challenge []byte, done 
 	case m.kind == msgOK:
 		return nil, true, m.text, nil
 	case m.kind == msgFailed:
-		return nil, false, "", &Error{Code: m.code, User: m.text}
+		return nil, false, "", &Error{Code: m.code}
 	}
 	return nil, false, "", e.explain(ctx, errMessage)
 }

@@ -19,7 +19,7 @@ func TestPeerFlood(t *testing.T) {
 	const most = 4
 	h := newHarness(t, database, func(opt *sasl.Options, _ *saslhelper.Options) { opt.MaxLogins = most })
 	flood := func(member uint64) sasl.Login {
-		return sasl.Login{Addr: "10.0.0.1", Key: fairqueue.Key{Group: fairqueue.Group{ID: 1}, Member: member}}
+		return sasl.Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: 1}, Member: member}}
 	}
 	var list []*sasl.Exchange
 	for i := range most {
@@ -29,7 +29,7 @@ func TestPeerFlood(t *testing.T) {
 	}
 	h.wantChildren(most)
 	first := list[0]
-	victim := sasl.Login{Addr: "10.0.0.2", Key: fairqueue.Key{Group: fairqueue.Group{ID: 2}}}
+	victim := sasl.Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: 2}}}
 	if _, user, err := h.logInFrom(victim, plain("alice", password)); user != "alice" {
 		t.Fatalf("the other group: user %q, %v", user, err)
 	}

@@ -97,7 +97,7 @@ func (h *harness) configure(conf string) {
 
 // login returns a Login from an address.
 func login(addr string) sasl.Login {
-	return sasl.Login{Addr: addr, Key: fairqueue.Key{Group: fairqueue.Group{ID: uint64(len(addr))}}}
+	return sasl.Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: uint64(len(addr))}}}
 }
 
 // begin begins a login, which must be possible.

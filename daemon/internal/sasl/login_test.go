@@ -1,12 +1,10 @@
 package sasl_test
 
 import (
-	"errors"
 	"log/slog"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,11 +19,11 @@ func TestPeerCodes(t *testing.T) {
 		{"PLAIN", []string{plain("alice", password)}, "alice", 0},
 		{"name of the mechanism in lower case", []string{"plain\x00\x00alice\x00" + password}, "alice", 0},
 		{"authorized as the same user", []string{"PLAIN\x00alice\x00alice\x00" + password}, "alice", 0},
-		{"authorized as another user", []string{"PLAIN\x00bob\x00alice\x00" + password}, "alice", -21357},
+		{"authorized as another user", []string{"PLAIN\x00bob\x00alice\x00" + password}, "", -21357},
 		{"blanks around the name", []string{plain(" alice ", password)}, "alice", 0},
-		{"wrong password", []string{plain("alice", "wrong")}, "alice", -21357},
-		{"unknown user", []string{plain("mallory", password)}, "mallory", -21364},
-		{"user in another realm", []string{plain("alice@elsewhere", password)}, "alice@elsewhere", -21364},
+		{"wrong password", []string{plain("alice", "wrong")}, "", -21357},
+		{"unknown user", []string{plain("mallory", password)}, "", -21364},
+		{"user in another realm", []string{plain("alice@elsewhere", password)}, "", -21364},
 		{"mechanism without NUL", []string{"PLAIN", "\x00alice\x00" + password}, "alice", 0},
 		{"mechanism with NUL only", []string{"PLAIN\x00"}, "", -21349},
 		{"one NUL missing", []string{"PLAIN\x00alice\x00" + password}, "", -21349},
@@ -35,18 +33,15 @@ func TestPeerCodes(t *testing.T) {
 		{"EXTERNAL", []string{"EXTERNAL\x00x"}, "", -21348},
 		{"empty message", []string{""}, "", -21351},
 		{"LOGIN", []string{"LOGIN", "alice", password}, "alice", 0},
-		{"LOGIN with the wrong password", []string{"LOGIN", "alice", "wrong"}, "alice", -21357},
-		{"SCRAM-SHA-256 of an unknown user", []string{"SCRAM-SHA-256\x00n,,n=mallory,r=abc"}, "mallory", -21364},
-		{"SCRAM-SHA-256-PLUS", []string{"SCRAM-SHA-256-PLUS\x00n,,n=mallory,r=abc"}, "mallory", -21364},
+		{"LOGIN with the wrong password", []string{"LOGIN", "alice", "wrong"}, "", -21357},
+		{"SCRAM-SHA-256 of an unknown user", []string{"SCRAM-SHA-256\x00n,,n=mallory,r=abc"}, "", -21364},
+		{"SCRAM-SHA-256-PLUS", []string{"SCRAM-SHA-256-PLUS\x00n,,n=mallory,r=abc"}, "", -21364},
 		{"CRAM-MD5 with a NUL", []string{"CRAM-MD5\x00"}, "", -21349},
 		{"DIGEST-MD5 with a NUL, and nonsense", []string{"DIGEST-MD5\x00", "nonsense"}, "", -21357},
 		{"message that is too long", []string{plain("alice", string(make([]byte, 2048)))}, "", -12366},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			challenges, user, err := h.logInFrom(login(c.name), c.messages...)
-			if e := (*sasl.Error)(nil); errors.As(err, &e) {
-				user = e.User
-			}
 			if user != c.user || code(err) != c.code || (err == nil) != (c.code == 0) {
 				t.Errorf("got user %q, code %d, error %v after %q; want %q, %d", user, code(err), err, challenges, c.user, c.code)
 			}

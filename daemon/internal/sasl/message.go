@@ -34,12 +34,12 @@ import (
 //	child   E  PCP's error code, user name      failure; it ends. The name is empty if not known
 //	child   T  level, text                      a line for the log
 const (
-	msgLogin, msgKill                          = 'L', 'K'
-	msgReady, msgNoLibrary, msgRejected        = 'R', 'N', 'F'
-	msgBegin, msgData                          = 'S', 'D'
-	msgMechs, msgChallenge, msgOK, msgFailed   = 'M', 'C', 'O', 'E'
-	msgText                                    = 'T'
-	maxText, maxUser, maxFailedUser, maxPacket = 500, 1023, 255, 1 + 4 + MaxPayload
+	msgLogin, msgKill                        = 'L', 'K'
+	msgReady, msgNoLibrary, msgRejected      = 'R', 'N', 'F'
+	msgBegin, msgData                        = 'S', 'D'
+	msgMechs, msgChallenge, msgOK, msgFailed = 'M', 'C', 'O', 'E'
+	msgText                                  = 'T'
+	maxText, maxUser, maxPacket              = 500, 1023, 1 + 4 + MaxPayload
 )
 
 // MaxPayload is the largest payload of a client's message and of a challenge, in bytes, as in
@@ -95,7 +95,7 @@ func parse(b []byte, kinds string) (m message, err error) {
 			break
 		}
 		m.code = pdu.Errno(n)
-		limit = maxFailedUser
+		limit = 0
 		if m.code != errnoRejected && (n >= int32(pdu.ErrnoNYI) || n < int32(pdu.ErrnoNYI)-maxResult) {
 			return m, errMessage
 		}
@@ -140,7 +140,6 @@ const (
 // An Error is why a login failed. It wraps PCP's error code for the client, a pdu.Errno.
 type Error struct {
 	Code   pdu.Errno
-	User   string // the name that the client has given; "" if it is not known
 	Reason string // "" if the library has given the code
 }
 

@@ -76,7 +76,7 @@ func (h *harness) challenge(e *sasl.Exchange, in string) string {
 func TestPeerSCRAM(t *testing.T) {
 	h := newHarness(t, database+"mech_list: plain login scram-sha-256\n", nil)
 	for _, ssf := range []int{0, 256} {
-		e, mechs, err := h.Begin(t.Context(), sasl.Login{SSF: ssf, Addr: "a"})
+		e, mechs, err := h.Begin(t.Context(), sasl.Login{SSF: ssf})
 		if err != nil || mechs != "PLAIN LOGIN SCRAM-SHA-256" {
 			t.Fatalf("mechanisms %q, %v", mechs, err)
 		}

@@ -144,7 +144,7 @@ func (r *request) exchangeLogin() (name string, err error) {
 func (r *request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.s.srv.cfg.LoginTime)
 	defer cancel()
-	return r.s.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.s.cipherBits(), Key: r.s.client.Key, Addr: r.s.client.Addr, Check: r.checkClient})
+	return r.s.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.s.cipherBits(), Key: r.s.client.Key, Check: r.checkClient})
 }
 
 // loginErrorOf returns an error of package sasl as a *loginError, or that of a disconnect.
