@@ -158,7 +158,6 @@ func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 		Busy:       d.sessions.Busy,
 		Warn:       d.limiter.Warn,
 		Changed:    d.HealthChanged,
-		Memory:     d.memory,
 		SendBuffer: d.cfg.sendBuffer,
 	})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
 
 // A Config is what an Acceptor needs to know.
@@ -31,9 +29,6 @@ type Config struct {
 	// parked. It may take twice as long. 0 is DefaultCalmTime.
 	CalmTime time.Duration
 
-	// Memory limits what is written to clients that do not read it, in bytes.
-	Memory *quota.Limit
-
 	// SendBuffer is how much the system keeps in the buffer of a socket (SO_SNDBUF), which
 	// does not count for that limit. 0 is what the system has.
 	SendBuffer int
@@ -48,7 +43,6 @@ type Acceptor struct {
 	changed  func()
 	busy     func() bool
 	loop     *epollLoop
-	memory   *quota.Limit
 
 	sendBuffer int // Config.SendBuffer
 
@@ -84,7 +78,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.Limit.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
-	a.memory, a.sendBuffer = cfg.Memory, cfg.SendBuffer
+	a.sendBuffer = cfg.SendBuffer
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}

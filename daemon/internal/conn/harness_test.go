@@ -60,7 +60,8 @@ type harness struct {
 	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
 	tls     TLS
 
-	memory quota.Limit // Config.Memory
+	memory quota.Limit // of the Accounts of Sessions
+	noSlot error       // of BeforeDecrypt
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
 	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
@@ -102,7 +103,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime, Memory: &h.memory,
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime,
 		Busy: func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() {
 			h.changes.Add(1)
@@ -169,6 +170,9 @@ var errTest = errors.New("interrupted by the test")
 
 func (h *harness) Accept(c Conn) (Session, []byte) {
 	s := &echo{h: h, c: c, line: c, ended: make(chan struct{}), secured: make(chan struct{})}
+	s.client.GiveWay = func(err error) { c.Interrupt(err); c.Abort() }
+	s.noSlot = h.noSlot
+	s.memory = h.memory.Open(&s.client)
 	h.newClient <- s
 	if h.atOnce {
 		return s, nil
@@ -179,11 +183,14 @@ func (h *harness) Accept(c Conn) (Session, []byte) {
 // An echo writes back what it reads.
 type echo struct {
 	h       *harness
-	c       Conn          // of which other goroutines use the Handle
-	line    Conn          // c, or what is in its TLS connection
+	c       Conn         // of which other goroutines use the Handle
+	line    Conn         // c, or what is in its TLS connection
+	client  quota.Client // a process of a user with all others
+	memory  *quota.Account
 	secured chan struct{} // closed when the handshake has succeeded
 	waits   atomic.Int32  // calls of BeforeWait
 	decrypt atomic.Int32  // calls of BeforeDecrypt
+	noSlot  error         // of BeforeDecrypt
 	ended   chan struct{} // closed at the end; then the following may be read
 
 	got []byte
@@ -199,16 +206,14 @@ func (s *echo) First(in []byte) ([]byte, bool) {
 	return append([]byte(nil), in...), true
 }
 
-func (s *echo) Disconnected()  { s.end(io.EOF) }
-func (s *echo) BeforeWait()    { s.waits.Add(1) }
-func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
+func (s *echo) Disconnected() { s.end(io.EOF) }
+func (s *echo) BeforeWait()   { s.waits.Add(1) }
 
-// Client returns a client that is a process of a user with all others.
-func (s *echo) Client() *quota.Client {
-	return &quota.Client{GiveWay: func(err error) {
-		s.c.Interrupt(err)
-		s.c.Abort()
-	}}
+func (s *echo) Memory() *quota.Account { return s.memory }
+
+func (s *echo) BeforeDecrypt() error {
+	s.decrypt.Add(1)
+	return s.noSlot
 }
 
 func (s *echo) Serve() {

@@ -67,7 +67,7 @@ type plainConn interface {
 	endReply()
 
 	// These call the methods of the Session.
-	beforeDecrypt()
+	beforeDecrypt() error
 	beforeWait()
 }
 
@@ -120,7 +120,9 @@ func (s *Secure) Wait() error {
 			return err
 		}
 		s.records.ready = true
-		s.plainConn.beforeDecrypt()
+		if err := s.plainConn.beforeDecrypt(); err != nil {
+			return err
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 // errQuiet ends the connection of a client that sends more than these limits.
 var errQuiet = fmt.Errorf("it sends too many TLS bytes without application data: more than %d, or %d while it is idle", maxHandshakeInput, maxQuietInput)
 
-// A handshake is what holds during that of a recordConn.
+// A handshake has the limits of a TLS handshake.
 type handshake struct {
 	deadline time.Time
 	hold     func(n int64) error // accounts for memory
@@ -68,7 +68,6 @@ func (s *recordConn) Read(b []byte) (n int, err error) {
 	if len(s.pending) > 0 {
 		n = copy(b, s.pending)
 		s.pending = s.pending[n:]
-		s.plain.beforeDecrypt()
 	} else if n, err = s.readPlain(b); err != nil {
 		return n, err
 	}
@@ -76,7 +75,15 @@ func (s *recordConn) Read(b []byte) (n int, err error) {
 	s.record.advance(b[:n])
 	if s.handshake != nil {
 		// The record that is being read, and the message that it is a part of.
-		return n, s.handshake.hold(2 * int64(s.quiet))
+		if err := s.handshake.hold(2 * int64(s.quiet)); err != nil {
+			return n, err
+		}
+	}
+	if err := s.plain.beforeDecrypt(); err != nil { // what was read may have been waited for
+		return n, err
+	}
+	if s.handshake != nil && !time.Now().Before(s.handshake.deadline) {
+		return n, os.ErrDeadlineExceeded // nothing is computed that is too late
 	}
 	return n, nil
 }
@@ -102,7 +109,6 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	switch {
 	case n > 0:
 		err = nil
-		s.plain.beforeDecrypt() // Read may have waited
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = os.ErrDeadlineExceeded // which is temporary; with the name of a file it is not
 	}

@@ -188,6 +188,24 @@ func TestHandshakesTogether(t *testing.T) {
 	})
 }
 
+// What waits for its slot until pmcd ends, or is too late then, computes nothing.
+func TestHandshakeWithoutSlot(t *testing.T) {
+	eachTLS(t, func(t *testing.T, k kind) {
+		h := newHarness(t, k, 100, func(h *harness) { h.atOnce, h.noSlot = true, errTest })
+		p := h.dialPlain()
+		if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {
+			t.Fatal(err)
+		}
+		<-p.s.ended
+		if !errors.Is(p.s.err, errTest) {
+			t.Errorf("ended with %v", p.s.err)
+		}
+		if b, _ := io.ReadAll(p.conn); len(b) > 100 { // more than an alert
+			t.Errorf("the server has sent %d bytes", len(b))
+		}
+	})
+}
+
 // A handshake has a slot from input to the wait for more, or for the client to read.
 func TestHandshakeSlots(t *testing.T) {
 	eachTLS(t, func(t *testing.T, k kind) {

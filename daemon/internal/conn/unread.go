@@ -50,15 +50,15 @@ type slowReply struct {
 }
 
 // write writes b at the pace of the peer of s. b is all or a piece of the rest of the reply.
-// client owns s.
-func (r *slowReply) write(s slowStream, b []byte, limit *quota.Limit, client *quota.Client) error {
+// memory is the Account of its client.
+func (r *slowReply) write(s slowStream, b []byte, memory *quota.Account) error {
 	if r.unread == nil {
 		now := time.Now()
 		r.look, r.progress, r.before = now, now, s.unsent()
-		r.unread = limit.Open(client, "unread replies")
-		if err := r.unread.Hold(int64(r.size)); err != nil {
+		if err := memory.Hold(int64(r.size)); err != nil {
 			return err
 		}
+		r.unread = memory
 	}
 	for {
 		now := time.Now()
@@ -88,7 +88,7 @@ func (r *slowReply) write(s slowStream, b []byte, limit *quota.Limit, client *qu
 // end ends the reply.
 func (r *slowReply) end() {
 	if r.unread != nil {
-		r.unread.Close()
+		r.unread.Drop(int64(r.size))
 	}
 	*r = slowReply{}
 }

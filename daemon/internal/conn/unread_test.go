@@ -98,8 +98,10 @@ func (p *slowPeer) write(limit *quota.Limit, size, piece int) (err error) {
 	r := slowReply{size: size}
 	defer r.end()
 	c := &quota.Client{Key: fairqueue.Key{Group: fairqueue.Group{ID: p.user}}, GiveWay: p.giveWay}
+	a := limit.Open(c)
+	defer a.Close()
 	for n := 0; n < size && err == nil; n += piece {
-		err = r.write(p, make([]byte, min(piece, size-n)), limit, c)
+		err = r.write(p, make([]byte, min(piece, size-n)), a)
 	}
 	return err
 }
@@ -217,7 +219,7 @@ func TestGivesWayDuringWrite(t *testing.T) {
 		p.ask("x*")
 		testutil.Eventually(t, "the reply waits for its client", func() bool { return h.memory.Status().Used >= largeReply })
 		want := &quota.Error{Limit: new(quota.Limit)}
-		p.s.Client().GiveWay(want)
+		p.s.client.GiveWay(want)
 		if <-p.s.ended; !errors.Is(p.s.err, want) {
 			t.Errorf("it has ended: %v", p.s.err)
 		}

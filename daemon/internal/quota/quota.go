@@ -53,15 +53,13 @@ type Client struct {
 type Account struct {
 	limit  *Limit
 	client *Client
-	kind   string
 	holder holder
 	closed bool
 }
 
-// Open returns an Account of c, which holds nothing. kind says what it will hold, such as
-// "unread replies"; it is "" if the Limit is for one kind.
-func (l *Limit) Open(c *Client, kind string) *Account {
-	a := &Account{limit: l, client: c, kind: kind}
+// Open returns the Account of c, which holds nothing.
+func (l *Limit) Open(c *Client) *Account {
+	a := &Account{limit: l, client: c}
 	a.holder.account = a
 	return a
 }
@@ -69,9 +67,8 @@ func (l *Limit) Open(c *Client, kind string) *Account {
 // An Error says why a client may not hold more, or has to give way.
 type Error struct {
 	Limit  *Limit
-	Kind   string // of the Account
-	Client int64  // what the Account would hold
-	Group  int64  // what the group of its client would hold
+	Client int64 // what the client would hold
+	Group  int64 // what its group would hold
 }
 
 // Error implements error.
@@ -79,9 +76,6 @@ func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: it has %d", e.Limit.Name, e.Client)
 	if e.Limit.Unit != "" {
 		text += " " + e.Limit.Unit
-	}
-	if e.Kind != "" {
-		text += " of " + e.Kind
 	}
 	return fmt.Sprintf("%s, its user or host has %d, and all clients may have %d", text, e.Group, e.Limit.All)
 }
@@ -99,7 +93,7 @@ func (a *Account) Hold(n int64) error {
 	l.add(a, n)
 	for l.all.held > l.All {
 		b := l.most(a)
-		err := &Error{Limit: l, Kind: b.kind, Client: b.holder.held, Group: b.holder.parent.parent.held}
+		err := &Error{Limit: l, Client: b.holder.held, Group: b.holder.parent.parent.held}
 		if b == a {
 			l.add(a, -n)
 			return err

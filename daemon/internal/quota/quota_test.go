@@ -66,7 +66,7 @@ func TestHold(t *testing.T) {
 			for i, s := range tt.steps {
 				a := accounts[s.client]
 				if a == nil {
-					a = l.Open(newClient(s.client, &gone), "")
+					a = l.Open(newClient(s.client, &gone))
 					accounts[s.client] = a
 				}
 				gone = nil
@@ -94,15 +94,15 @@ func matches(client, want string) bool {
 func TestErrors(t *testing.T) {
 	l := &Limit{Name: "client memory", Unit: "bytes", All: 100}
 	var gone []string
-	a, b, c := l.Open(newClient("a1", &gone), "profiles"), l.Open(newClient("a2", &gone), ""), l.Open(newClient("a3", &gone), "")
+	a, b, c := l.Open(newClient("a1", &gone)), l.Open(newClient("a2", &gone)), l.Open(newClient("a3", &gone))
 	for _, err := range []error{a.Hold(40), b.Hold(30), c.Hold(30)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for want, err := range map[string]error{
-		"client memory: it has 50 bytes of profiles, its user or host has 110, and all clients may have 100": a.Hold(10),
-		"unanswered clients: it has 2, its user or host has 2, and all clients may have 1":                   (&Limit{Name: "unanswered clients", All: 1}).Open(newClient("a1", &gone), "").Hold(2),
+		"client memory: it has 50 bytes, its user or host has 110, and all clients may have 100": a.Hold(10),
+		"unanswered clients: it has 2, its user or host has 2, and all clients may have 1":       (&Limit{Name: "unanswered clients", All: 1}).Open(newClient("a1", &gone)).Hold(2),
 	} {
 		if fmt.Sprint(err) != want {
 			t.Errorf("error %q, want %q", err, want)
@@ -126,7 +126,7 @@ func TestSums(t *testing.T) {
 		var accounts []*Account
 		for range 500 {
 			if len(accounts) < 20 {
-				accounts = append(accounts, l.Open(newClient(fmt.Sprintf("%c%d", 'a'+random.IntN(5), random.IntN(3)), &gone), ""))
+				accounts = append(accounts, l.Open(newClient(fmt.Sprintf("%c%d", 'a'+random.IntN(5), random.IntN(3)), &gone)))
 			}
 			i := random.IntN(len(accounts))
 			switch a := accounts[i]; random.IntN(4) {

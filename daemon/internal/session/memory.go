@@ -54,12 +54,11 @@ func (s *Server) openHoldings(h *holdings, c *clients.Client) {
 		c.Conn.Interrupt(err)
 		c.Conn.Abort()
 	}
-	h.memory = s.cfg.Memory.Open(&h.client, "profiles and incomplete requests")
-	h.unanswered = s.unanswered.Open(&h.client, "")
+	h.memory, h.unanswered = s.cfg.Memory.Open(&h.client), s.unanswered.Open(&h.client)
 }
 
-// Client implements conn.Session.
-func (s *session) Client() *quota.Client { return &s.holds.client }
+// Memory implements conn.Session.
+func (s *session) Memory() *quota.Account { return s.holds.memory }
 
 // closeHoldings ends what the client holds. It counts a client that has exceeded a limit.
 func (s *session) closeHoldings() {

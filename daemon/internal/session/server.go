@@ -68,7 +68,7 @@ type Config struct {
 	MaxMetrics  int // PMIDs of one fetch (-M)
 	MaxReply    int // longest reply to a client, in bytes
 
-	Memory *quota.Limit // for profiles and incomplete requests
+	Memory *quota.Limit // for profiles, incomplete requests and unread replies
 
 	// LargeReplies is how many bytes replies of 1 MiB and more may have together while they are
 	// made; 0 is DefaultLargeReplies.

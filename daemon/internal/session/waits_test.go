@@ -315,7 +315,7 @@ func TestUnanswered(t *testing.T) {
 	limit := &srv.unanswered
 	used := func() int64 { return limit.Status().Used }
 	wait := func(key fairqueue.Key) *quota.Account {
-		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }}, "")
+		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }})
 		if err := a.Hold(1); err != nil {
 			t.Fatal(err)
 		}
@@ -429,7 +429,7 @@ func TestNoSlotBeforeProgress(t *testing.T) {
 	s.srv.inProgress.Start(&other, 1, &s.client.Key)
 	done := make(chan struct{})
 	c.input <- c.unread
-	c.onWait = s.BeforeDecrypt
+	c.onWait = func() { s.BeforeDecrypt() }
 	go func() {
 		defer close(done)
 		s.session.Serve()
