@@ -49,8 +49,7 @@ type metric struct {
 // each other; the error lists all problems.
 //
 // Both interfaces agents.ContextEnder and agents.AttrSetter cost pmcd extra work.
-// The agent implements them only if c.TrackClients, c.EndClient or c.WantAttrs ask
-// for that.
+// The agent implements them only if c.EndClient or c.WantAttrs ask for that.
 func New(c Config) (agents.Agent, error) {
 	a := &agent{
 		conf:    c,
@@ -73,7 +72,7 @@ func New(c Config) (agents.Agent, error) {
 	case c.WantAttrs:
 		a.clients = make(map[int32]*Client)
 		return withAttrs{withClients{a}}, nil
-	case c.TrackClients, c.EndClient != nil:
+	case c.EndClient != nil:
 		a.clients = make(map[int32]*Client)
 		return withClients{a}, nil
 	}

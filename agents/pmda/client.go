@@ -41,7 +41,7 @@ func (c *Client) number(code pdu.AttrCode) (int, bool) {
 }
 
 // Client returns the client that has sent the request. It returns nil if the
-// Config has none of TrackClients, WantAttrs and EndClient.
+// Config has neither WantAttrs nor EndClient.
 func (r *Request) Client() *Client { return r.a.client(r.Origin.Client) }
 
 // client returns the Client for number. It makes one if there is none.
@@ -54,7 +54,7 @@ func (a *agent) client(number int32) *Client {
 	return c
 }
 
-// withClients is an agent with Config.TrackClients. pmcd reports the end of each
+// withClients is an agent with Config.EndClient or WantAttrs. pmcd reports the end of each
 // client to it.
 type withClients struct{ *agent }
 

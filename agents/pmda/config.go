@@ -28,11 +28,7 @@ type Config struct {
 	// used for metrics and instance domains that have no texts of their own.
 	Help string
 
-	// Labels are the labels of the domain. LabelFunc, if not nil, is called for
-	// each LABEL request. It returns additional labels of a domain, cluster,
-	// metric or instance domain: kind says which, and ident is its number.
-	Labels    Labels
-	LabelFunc func(ctx context.Context, r *Request, kind pdu.LabelKind, ident uint32) (Labels, error)
+	Labels Labels // of the domain
 
 	// Check, if not nil, is called before each request (pmdaSetCheckCallBack(3)).
 	// If it returns an error, the request fails with it. Done, if not nil, is
@@ -50,14 +46,12 @@ type Config struct {
 	// request. The Store functions of metrics are not called then.
 	Store func(ctx context.Context, r *Request, sets []Stored) error
 
-	// TrackClients makes the agent keep a [Client] for each client of pmcd from
-	// its first request on; see [Request.Client]. WantAttrs makes pmcd send the
-	// attributes of clients, which costs one PDU or more for each connection.
-	// EndClient, if not nil, is called after a client has disconnected. WantAttrs
-	// and EndClient imply TrackClients.
-	TrackClients bool
-	WantAttrs    bool
-	EndClient    func(c *Client)
+	// WantAttrs makes pmcd send the attributes of clients, which costs one PDU or
+	// more for each connection. EndClient, if not nil, is called after a client has
+	// disconnected. With either, the agent keeps a [Client] for each client of pmcd
+	// from its first request on; see [Request.Client].
+	WantAttrs bool
+	EndClient func(c *Client)
 
 	// Close, if not nil, is called when the agent is closed.
 	Close func() error

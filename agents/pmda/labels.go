@@ -46,22 +46,6 @@ func (l Labels) encode(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 	return pdu.NewLabelSet(inst, kind, named...)
 }
 
-// merge returns the labels of l and more. If both have a name, it is the label in
-// more.
-func (l Labels) merge(more Labels) Labels {
-	if len(more) == 0 {
-		return l
-	}
-	all := make(Labels, len(l)+len(more))
-	for name, v := range l {
-		all[name] = v
-	}
-	for name, v := range more {
-		all[name] = v
-	}
-	return all
-}
-
 // Labels implements [agents.Labeler].
 func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
 	r, err := a.begin(ctx, o, nil)
@@ -74,13 +58,6 @@ func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	}
 	a.refreshNames(ctx)
 	l := a.fixedLabels(kind, ident)
-	if a.conf.LabelFunc != nil {
-		more, err := a.conf.LabelFunc(ctx, r, kind, ident)
-		if err != nil {
-			return nil, a.errno("labels", "", err)
-		}
-		l = l.merge(more)
-	}
 	if kind == pdu.LabelDomain && len(l) == 0 && a.conf.Name != "" {
 		l = Labels{"agent": a.conf.Name}
 	}

@@ -32,7 +32,7 @@ func ask(t *testing.T, tr transport.Transport, kind pdu.LabelKind, ident uint32)
 	return strings.Join(list, "; ")
 }
 
-// Labels are those of the tables and of LabelFunc. A failure of InstLabels is
+// Labels are those of the tables. A failure of InstLabels is
 // logged, and does not affect other instances.
 func TestLabels(t *testing.T) {
 	dom := &pmda.InDom{Serial: 2, Insts: pmda.List{{ID: 4, Name: "x"}, {ID: 5, Name: "y"}, {ID: 6, Name: "bad"}},
@@ -85,20 +85,8 @@ func TestLabels(t *testing.T) {
 	}
 
 	c.Labels = pmda.Labels{"role": "testing", "level": 1}
-	c.LabelFunc = func(_ context.Context, _ *pmda.Request, kind pdu.LabelKind, ident uint32) (pmda.Labels, error) {
-		switch {
-		case kind == pdu.LabelDomain:
-			return pmda.Labels{"level": 2}, nil
-		case ident == indom:
-			return nil, pdu.ErrnoAgain
-		}
-		return nil, nil
-	}
 	tr, _ = start(t, c)
-	if got, want := ask(t, tr, pdu.LabelDomain, domain), `-1 {"level":2,"role":"testing"} 2,2`; got != want {
+	if got, want := ask(t, tr, pdu.LabelDomain, domain), `-1 {"level":1,"role":"testing"} 2,2`; got != want {
 		t.Errorf("domain: %q, want %q", got, want)
-	}
-	if got, want := ask(t, tr, pdu.LabelInDom, indom), pdu.ErrnoAgain.Error(); got != want {
-		t.Errorf("LabelFunc fails: %q, want %q", got, want)
 	}
 }
