@@ -135,19 +135,13 @@ func SetHighResTime(b []byte, sec, nsec int64) {
 	binary.BigEndian.PutUint64(b[HeaderLen+12:], uint64(nsec))
 }
 
-// ResultTime returns the time of the Result PDU b, or zeros if b is too short
-// to be one.
-func ResultTime(b []byte) (sec, usec int32) {
-	if len(b) < resultHeaderLen {
-		return 0, 0
-	}
-	return int32(binary.BigEndian.Uint32(b[HeaderLen:])), int32(binary.BigEndian.Uint32(b[HeaderLen+4:]))
-}
-
 // StateFlags returns the state changes that the Result PDU b of an agent
 // reports in place of the seconds. Agents report StateLabelChange and
-// StateNamesChange only; StateFlags returns other bits unchanged.
+// StateNamesChange only; StateFlags returns other bits unchanged, and 0 if b is too
+// short to be a Result.
 func StateFlags(b []byte) int32 {
-	sec, _ := ResultTime(b)
-	return sec
+	if len(b) < resultHeaderLen {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(b[HeaderLen:]))
 }

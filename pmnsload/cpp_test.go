@@ -1,6 +1,7 @@
 package pmnsload
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -174,7 +175,7 @@ func TestPreprocess(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			err := Preprocess(&out, "f", Options{Shell: Shell(t.Context())})
+			err := preprocess(&out, "f", Options{Shell: Shell(t.Context())})
 			if got := cppReason(t, err); got != tt.err {
 				t.Errorf("%q: error\n%s\nwant\n%s", tt.in, got, tt.err)
 			}
@@ -212,7 +213,7 @@ func TestIncludeSearchesTheDirectoryOfTheFirstFileAndTheIncludePath(t *testing.T
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := Preprocess(&out, top, Options{IncludePath: []string{"nope", "inc"}})
+	err := preprocess(&out, top, Options{IncludePath: []string{"nope", "inc"}})
 	want := "# 1 \"dir/top\"\n# 1 \"dir/near\"\nnear\n# 1 \"dir/far\"\nfar\n# 3 \"dir/near\"\n# 2 \"dir/top\"\n" +
 		"# 1 \"one\"\none\n# 3 \"dir/top\"\n# 1 \"inc/only\"\nonly in inc\n# 4 \"dir/top\"\n"
 	if err != nil || out.String() != want {
@@ -234,7 +235,7 @@ func TestAFailedCommandIsAWarning(t *testing.T) {
 			Warn:  func(e *Error) { warned += e.Error() },
 		}
 		var out strings.Builder
-		err := Preprocess(&out, "f", opt)
+		err := preprocess(&out, "f", opt)
 		if err != nil || warned != want || !strings.Contains(out.String(), "\nx\n") {
 			t.Errorf("%s: %q, %v, warning %q, want %q", command, out.String(), err, warned, want)
 		}
@@ -259,7 +260,7 @@ func TestWithoutAShellNoCommandIsRun(t *testing.T) {
 		"sub": "\n#shell '>" + ran + "; echo root { }'\n",
 	})
 	for name, load := range map[string]func(Options) error{
-		"Preprocess": func(opt Options) error { return Preprocess(io.Discard, "f", opt) },
+		"Preprocess": func(opt Options) error { return preprocess(io.Discard, "f", opt) },
 		"Load": func(opt Options) error {
 			_, err := Load("f", opt)
 			return err
@@ -283,7 +284,7 @@ func TestAShellThatCannotRunIsAnError(t *testing.T) {
 		Open:  memory(map[string]string{"f": "#shell 'echo'\n"}),
 		Shell: func(string) (io.ReadCloser, error) { return nil, fs.ErrPermission },
 	}
-	err := Preprocess(io.Discard, "f", opt)
+	err := preprocess(io.Discard, "f", opt)
 	if !errors.Is(err, ErrCpp) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("error is %v", err)
 	}
@@ -328,7 +329,7 @@ func TestHostileTextIsBounded(t *testing.T) {
 				},
 			}
 			var out bytes.Buffer
-			err := Preprocess(&out, "f", opt)
+			err := preprocess(&out, "f", opt)
 			if !errors.Is(err, tt.want) || out.Len() > most+maxLine {
 				t.Errorf("%v, %d bytes", err, out.Len())
 			}
@@ -351,5 +352,31 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 	if _, err := Load(file, Options{}); !errors.Is(err, ErrLine) {
 		t.Errorf("a sparse file: got %v, want %v", err, ErrLine)
+	}
+}
+
+// preprocess writes the output of the preprocessor for a file to w, up to the
+// first error.
+func preprocess(w io.Writer, path string, options Options) error {
+	opt := options.withDefaults()
+	opt.Preprocess = true
+	rc, err := opt.Open(path)
+	if err != nil {
+		return cannotOpen(path, err)
+	}
+	src, done := opt.source(path, rc, &budget{opt.MaxBytes})
+	defer done()
+	out := bufio.NewWriter(w)
+	for {
+		line, err := src.next()
+		if err != nil {
+			flushed := out.Flush()
+			if e, ok := err.(*Error); ok {
+				return ErrorList{e}
+			}
+			return flushed // err is io.EOF
+		}
+		out.Write(line)
+		out.WriteByte('\n') // the error sticks
 	}
 }

@@ -33,7 +33,7 @@ func FuzzCpp(f *testing.F) {
 			Open:       memory(map[string]string{"f": text, "one": included}),
 		}
 		var out bytes.Buffer
-		err := Preprocess(&out, "f", opt)
+		err := preprocess(&out, "f", opt)
 		if out.Len() > fuzzMaxBytes+10*maxLine {
 			t.Fatalf("%d bytes of output", out.Len())
 		}
@@ -166,7 +166,7 @@ func checkTree(t *testing.T, tree *Tree, unique bool) {
 			t.Fatalf("All of %v is %v", e, got)
 		}
 	}
-	if !slices.Equal(roots, tree.DynamicRoots()) {
-		t.Fatalf("dynamic roots %v, want %v", tree.DynamicRoots(), roots)
+	if !slices.Equal(roots, tree.roots) {
+		t.Fatalf("dynamic roots %v, want %v", tree.roots, roots)
 	}
 }

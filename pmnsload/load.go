@@ -1,7 +1,6 @@
 package pmnsload
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -118,32 +117,4 @@ func cannotOpen(path string, err error) error {
 		err = pe.Err
 	}
 	return ErrorList{{Err: &cause{err, fmt.Sprintf("Cannot open %q: %v", path, err)}}}
-}
-
-// Preprocess writes the output of the preprocessor for a file to w, up to the
-// first error.
-//
-// C pmcd differs: pmcpp(1) drops a last line without newline.
-func Preprocess(w io.Writer, path string, options Options) error {
-	opt := options.withDefaults()
-	opt.Preprocess = true
-	rc, err := opt.Open(path)
-	if err != nil {
-		return cannotOpen(path, err)
-	}
-	src, done := opt.source(path, rc, &budget{opt.MaxBytes})
-	defer done()
-	out := bufio.NewWriter(w)
-	for {
-		line, err := src.next()
-		if err != nil {
-			flushed := out.Flush()
-			if e, ok := err.(*Error); ok {
-				return ErrorList{e}
-			}
-			return flushed // err is io.EOF
-		}
-		out.Write(line)
-		out.WriteByte('\n') // the error sticks
-	}
 }

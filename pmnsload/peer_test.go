@@ -186,7 +186,7 @@ func TestPeerInstalled(t *testing.T) {
 		}
 		t.Run(f, func(t *testing.T) {
 			var out strings.Builder
-			reason := cppReason(t, Preprocess(&out, f, include))
+			reason := cppReason(t, preprocess(&out, f, include))
 			wantOut, wantReason := pmcpp.cpp(t, f)
 			if strings.Contains(f, "perfevent") {
 				// C pmcd loses a last line without newline, here a closing brace.
@@ -260,7 +260,7 @@ func TestPeerRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		reason := cppReason(t, Preprocess(&out, "f", Options{}))
+		reason := cppReason(t, preprocess(&out, "f", Options{}))
 		wantOut, wantReason := pmcpp.cpp(t, "f")
 		if strings.HasSuffix(wantReason, "\nMacro redefinition") && strings.Contains(wantReason, "]: #else") {
 			continue // see cppTests

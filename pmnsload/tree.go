@@ -22,7 +22,7 @@ type Tree struct {
 	nodes []node
 	table table // finds a node by its name
 	ids   []int32
-	roots []DynamicRoot
+	roots []DynamicRoot // in the order of a traversal
 	// longest is the length of the longest name of a dynamic root.
 	longest int
 	whole   func() []Stretch // of all names; nil in an empty tree
@@ -249,15 +249,6 @@ func (t *Tree) below(name string) []node {
 type DynamicRoot struct {
 	Name   string
 	Domain int // of the agent
-}
-
-// DynamicRoots returns the dynamic roots in the order of a traversal. The caller
-// must not change the slice.
-func (t *Tree) DynamicRoots() []DynamicRoot {
-	if t == nil {
-		return nil
-	}
-	return t.roots
 }
 
 // Len returns the number of names that All("") yields.

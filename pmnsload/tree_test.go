@@ -218,7 +218,7 @@ func TestStretchesAreWhatAllIs(t *testing.T) {
 func TestDynamicRootsAreInTheOrderOfTheTree(t *testing.T) {
 	tree := parseTree(t, testTree)
 	want := []DynamicRoot{{"a.dyn", 7}, {"a.c.dyn", 9}, {"dyn", 7}}
-	if got := tree.DynamicRoots(); !slices.Equal(got, want) {
+	if got := tree.roots; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := tree.Len(); got != 7 {
@@ -244,7 +244,7 @@ func TestATreeWithoutNames(t *testing.T) {
 				t.Errorf("%s: %q has %v", what, name, e)
 			}
 		}
-		if tree.Names(0) != nil || tree.Names(pdu.NoPMID) != nil || tree.DynamicRoots() != nil || tree.Len() != 0 {
+		if tree.Names(0) != nil || tree.Names(pdu.NoPMID) != nil || tree.Len() != 0 {
 			t.Errorf("%s: has names", what)
 		}
 	}
