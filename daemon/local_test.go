@@ -72,7 +72,7 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
 	<-stuck.Enter
 	r.awaitLogged(t, `agent "t" (dom 240) is late, calls abandoned so far: 1`)
-	if l := r.routes.Load().Agent(240).Conn(); l == nil || l.State() != wire.Late {
+	if l := r.routes.Load().Agent(240).Conn(); l == nil || l.State() != transport.Late {
 		t.Error("not late")
 	}
 	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))

@@ -20,16 +20,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A State says whether a Client that has not ended can take requests.
-type State = transport.State
-
-// States of a [Client].
-const (
-	Ready    = transport.Ready
-	Late     = transport.Late
-	NotReady = transport.NotReady
-)
-
 // A Client is the pmcd end of a stream to a PMDA.
 //
 // A Client usually has no goroutine of its own. A goroutine that waits for a
@@ -76,7 +66,7 @@ type Client struct {
 	sentFor int32                // the client that it was sent for
 
 	notices transport.Notices
-	state   atomic.Int32 // a State; changed with mu held
+	state   atomic.Int32 // a transport.State; changed with mu held
 
 	mu          sync.Mutex     // guards the following; not held over I/O
 	inflight    []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
@@ -98,7 +88,7 @@ var (
 )
 
 // State implements transport.Transport.
-func (c *Client) State() State { return State(c.state.Load()) }
+func (c *Client) State() transport.State { return transport.State(c.state.Load()) }
 
 // WantsAttrs implements transport.Transport.
 func (c *Client) WantsAttrs() bool { return c.attrs }

@@ -69,7 +69,7 @@ type Options struct {
 	// OnState is called after the state has become Late or NotReady, and before it
 	// becomes Ready and requests are sent again. Calls do not overlap, and the
 	// caller holds no lock. It may be nil.
-	OnState func(State)
+	OnState func(transport.State)
 }
 
 // Dial completes the version exchange, which the PMDA begins, within ctx, and
@@ -118,7 +118,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	}
 	if opt.NotReady {
 		c.mu.Lock()
-		c.startRecovery(NotReady, nil)
+		c.startRecovery(transport.NotReady, nil)
 		c.mu.Unlock()
 	}
 	return c, nil

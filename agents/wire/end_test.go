@@ -88,7 +88,7 @@ func testPending(t *testing.T, pair pairFunc) {
 	}
 	checkPending("late", true)
 	writePDUs(t, there, &pdu.Desc{PMID: metricID})
-	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 	checkPending("ready again", false)
 
 	call.Timeout = 10 * time.Second
@@ -192,7 +192,7 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 			}
 			r.Next()
 			writePDUs(t, there, &pdu.Desc{PMID: 1})
-			testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+			testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 		}
 		call := sendDescReq(t, c, metricID)
 		r.Next()

@@ -84,7 +84,7 @@ func TestLatePartialReply(t *testing.T) {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
-	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}
@@ -154,7 +154,7 @@ func TestNotReady(t *testing.T) {
 					t.Errorf("meanwhile: %v, want %v", err, transport.ErrNotReady)
 				}
 			}
-			testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+			testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 			if err := doDescReq(c); err != pdu.ErrnoPMID {
 				t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 			}

@@ -33,21 +33,21 @@ func (c *Client) markLate() error {
 		c.finish(f, transport.ErrLate)
 	}
 	c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
-	c.startRecovery(Late, owed)
+	c.startRecovery(transport.Late, owed)
 	return transport.ErrLate
 }
 
 // startRecovery sets the state to s and starts a background goroutine that reads
 // the stream until the agent is ready. owed has the types of the replies that may
 // still come. The caller holds mu, and no goroutine is reading.
-func (c *Client) startRecovery(s State, owed []pdu.Type) {
+func (c *Client) startRecovery(s transport.State, owed []pdu.Type) {
 	err := transport.ErrLate
-	if s == NotReady {
+	if s == transport.NotReady {
 		err = transport.ErrNotReady
 	}
 	c.refuseWaiting(err)
 	c.reading = true
-	if s == NotReady {
+	if s == transport.NotReady {
 		c.maxDepth, c.depth = 1, 1
 	}
 	c.state.Store(int32(s))
@@ -57,7 +57,7 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 
 // background reads and discards the replies that a late agent owes. If the agent
 // is not ready, it waits until the agent says that it is.
-func (c *Client) background(s State, owed []pdu.Type) {
+func (c *Client) background(s transport.State, owed []pdu.Type) {
 	defer c.tasks.Done()
 	c.notifyState(s)
 	writeDone := make(chan error, 1)
@@ -74,9 +74,9 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	// NOTREADY was either the reply to a request, or was sent before that request
 	// arrived. In the first case one reply less is due than owed says. So the last
 	// one is awaited for readyGrace only.
-	replyUncertain, inGrace := s == NotReady, false
-	for err == nil && (s == NotReady || len(owed) > 0) {
-		if lastUncertain := replyUncertain && s == Late && len(owed) == 1; lastUncertain && !inGrace {
+	replyUncertain, inGrace := s == transport.NotReady, false
+	for err == nil && (s == transport.NotReady || len(owed) > 0) {
+		if lastUncertain := replyUncertain && s == transport.Late && len(owed) == 1; lastUncertain && !inGrace {
 			inGrace = true
 			err = c.setReadDeadline(time.Now().Add(readyGrace))
 			continue
@@ -92,9 +92,9 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		_, t, _ := pdu.Header(b)
 		switch code := errorCode(b); {
 		case code == pdu.ErrnoReady:
-			s = Late // until the owed replies have been read
-		case code == pdu.ErrnoNotReady && s != NotReady:
-			s, replyUncertain, inGrace = NotReady, true, false
+			s = transport.Late // until the owed replies have been read
+		case code == pdu.ErrnoNotReady && s != transport.NotReady:
+			s, replyUncertain, inGrace = transport.NotReady, true, false
 			err = c.setReadDeadline(time.Time{})
 			c.mu.Lock()
 			c.maxDepth, c.depth = 1, 1
@@ -113,12 +113,12 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	if writeErr := <-writeDone; err != nil || writeErr != nil {
 		return
 	}
-	c.notifyState(Ready)
+	c.notifyState(transport.Ready)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
 	c.lastPending = transport.Pending{}
-	c.state.Store(int32(Ready))
+	c.state.Store(int32(transport.Ready))
 	if err := c.unsolicited(); err != nil {
 		c.failLocked(err)
 	} else if c.exitErr != nil {
@@ -141,7 +141,7 @@ func (c *Client) finishWrite() error {
 }
 
 // notifyState calls OnState.
-func (c *Client) notifyState(s State) {
+func (c *Client) notifyState(s transport.State) {
 	if c.opt.OnState != nil {
 		c.opt.OnState(s)
 	}

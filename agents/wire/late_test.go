@@ -71,8 +71,8 @@ func (g gatedAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu
 func TestLate(t *testing.T) {
 	testutil.CheckGoroutines(t)
 	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
-	states := make(chan wire.State, 10)
-	client := serveAgent(t, g, wire.Options{OnState: func(s wire.State) { states <- s }})
+	states := make(chan transport.State, 10)
+	client := serveAgent(t, g, wire.Options{OnState: func(s transport.State) { states <- s }})
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -95,12 +95,12 @@ func TestLate(t *testing.T) {
 	if _, err := client.Send(&transport.Call{Req: req}); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
-	if s := <-states; s != wire.Late || client.State() != wire.Late {
+	if s := <-states; s != transport.Late || client.State() != transport.Late {
 		t.Errorf("state %v, told %v, want late", client.State(), s)
 	}
 	close(g.release)
-	testutil.Eventually(t, "ready again", func() bool { return client.State() == wire.Ready })
-	if s := <-states; s != wire.Ready {
+	testutil.Eventually(t, "ready again", func() bool { return client.State() == transport.Ready })
+	if s := <-states; s != transport.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
 	transporttest.Test(t, client, metricID)
@@ -131,7 +131,7 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 		_, err := client.Send(&c)
 		return err == transport.ErrLate
 	})
-	if client.State() != wire.Ready {
+	if client.State() != transport.Ready {
 		t.Errorf("state %v, want ready", client.State())
 	}
 	close(g.release)
@@ -155,7 +155,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}

@@ -68,7 +68,7 @@ func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
 	}
 	r.Next()
 	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 111})
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 	next := sendDescReq(t, c, 222)
 	r.Next()
 	writePDUs(t, there, &pdu.Desc{PMID: 222})
@@ -126,7 +126,7 @@ func testTimeoutWhileReadingOverdueReply(t *testing.T, pair pairFunc) {
 	if _, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
-	if s := c.State(); s != wire.Ready {
+	if s := c.State(); s != transport.Ready {
 		t.Errorf("the agent is %v", s)
 	}
 	there.Write(reply[8:])
@@ -242,7 +242,7 @@ func testPipelining(t *testing.T, pair pairFunc) {
 			<-time.After(after)
 			writePDUs(t, there, m...)
 			reply.Recv(nil)
-			testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+			testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 			return after == slow || call.Done.Sub(call.Began) < slow/2
 		})
 	}
@@ -350,7 +350,7 @@ func testNotReadyCrossesSeveralRequests(t *testing.T, pair pairFunc) {
 	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady})
 	<-time.After(150 * time.Millisecond) // more than one answer is given
 	writePDUs(t, there, &pdu.Desc{PMID: 111}, &pdu.Desc{PMID: 111})
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 	next := sendDescReq(t, c, 222)
 	r.Next()
 	writePDUs(t, there, &pdu.Desc{PMID: 222})
@@ -440,5 +440,5 @@ func testLateInBothDirections(t *testing.T, pair pairFunc) {
 		}
 	}
 	writePDUs(t, there, &pdu.Text{Text: "x"})
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 }

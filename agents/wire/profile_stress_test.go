@@ -142,7 +142,7 @@ func stressProfiles(t *testing.T, depth int) {
 				var m pdu.Result
 				switch {
 				case err == transport.ErrLate:
-					testutil.Until(testutil.Hangs, func() bool { return c.State() != wire.Late || c.Err() != nil })
+					testutil.Until(testutil.Hangs, func() bool { return c.State() != transport.Late || c.Err() != nil })
 				case err != nil:
 					open()
 				default:

@@ -105,7 +105,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 			c.finish(f, transport.ErrNotReady)
 		}
 		c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
-		c.startRecovery(NotReady, owed)
+		c.startRecovery(transport.NotReady, owed)
 		return nil
 	}
 	returned := f == waiter && only
@@ -154,7 +154,7 @@ func (c *Client) unsolicited() error {
 			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
 		case pdu.ErrnoNotReady:
 			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
-			c.startRecovery(NotReady, nil)
+			c.startRecovery(transport.NotReady, nil)
 			return nil
 		default:
 			return fmt.Errorf("unsolicited ERROR PDU (%d): %w", code, pdu.ErrnoIPC)

@@ -102,7 +102,7 @@ func testSeveralLate(t *testing.T, pair pairFunc) {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	writePDUs(t, there, &pdu.Desc{PMID: 2}, &pdu.Error{Code: pdu.ErrnoPMID})
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 	next := sendSeveral(t, c, r, 0, 4)
 	writePDUs(t, there, &pdu.Desc{PMID: 4})
 	checkIDs(t, receive(t, next), 4)
@@ -119,7 +119,7 @@ func testSeveralNotReady(t *testing.T, pair pairFunc) {
 		t.Fatalf("got %v, want %v", err, transport.ErrNotReady)
 	}
 	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 2}, &pdu.Desc{PMID: 3})
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 	next := sendSeveral(t, c, r, 0, 4)
 	writePDUs(t, there, &pdu.Desc{PMID: 4})
 	checkIDs(t, receive(t, next), 4)

@@ -27,8 +27,8 @@ func TestLongReply(t *testing.T) { forEachPair(t, testLongReply) }
 func testLongReply(t *testing.T, pair pairFunc) {
 	testutil.CheckGoroutines(t)
 	const limit, depth = 5000, 8
-	states := make(chan wire.State, 10)
-	c, there, r := fakePMDA(t, pair, wire.Options{Depth: depth, MaxReply: limit, OnState: func(s wire.State) { states <- s }})
+	states := make(chan transport.State, 10)
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: depth, MaxReply: limit, OnState: func(s transport.State) { states <- s }})
 	call := func(timeout time.Duration) transport.Reply {
 		t.Helper()
 		req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
@@ -125,14 +125,14 @@ func testLongReply(t *testing.T, pair pairFunc) {
 	if _, err := reply.Recv(nil); err != transport.ErrLate {
 		t.Fatalf("got %v, want ErrLate", err)
 	}
-	if s := <-states; s != wire.Late {
+	if s := <-states; s != transport.Late {
 		t.Errorf("%v, want late", s)
 	}
 	write(make([]byte, limit))
-	if s := <-states; s != wire.Ready {
+	if s := <-states; s != transport.Ready {
 		t.Errorf("%v, want ready", s)
 	}
-	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 	reply = call(0)
 	write(desc)
 	recv(reply, 0)

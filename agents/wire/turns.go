@@ -93,9 +93,9 @@ func (c *Client) refusal() error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case c.State() == Late:
+	case c.State() == transport.Late:
 		return transport.ErrLate
-	case c.State() == NotReady:
+	case c.State() == transport.NotReady:
 		return transport.ErrNotReady
 	}
 	return nil

@@ -50,7 +50,7 @@ func TestLateWarning(t *testing.T) {
 				}
 				h.last.owes = transport.Pending{Type: pdu.TypeFetch, Client: 3, Since: time.Now()}
 				h.pass(5 * time.Second)
-				h.last.opt.OnState(wire.Late)
+				h.last.opt.OnState(transport.Late)
 				synctest.Wait()
 				want := `agent "t" (dom 240) is late; no answer to FETCH for client[3] in 5s (-t); requests for it get PM_ERR_AGAIN until it answers; ` + tt.want
 				got := h.logs.With("is late")

@@ -257,7 +257,7 @@ func TestLateGrace(t *testing.T) {
 	const sec = time.Second
 	type step struct {
 		after time.Duration
-		state wire.State
+		state transport.State
 	}
 	for _, tt := range []struct {
 		name   string
@@ -266,15 +266,15 @@ func TestLateGrace(t *testing.T) {
 		steps  []step
 		starts []time.Duration
 	}{
-		{"ten times -t", 0, false, []step{{sec, wire.Late}}, []time.Duration{0, 52 * sec}},
-		{"as the option says", 7 * sec, false, []step{{sec, wire.Late}}, []time.Duration{0, 9 * sec}},
-		{"as C pmcd", -1, false, []step{{sec, wire.Late}}, []time.Duration{0, 2 * sec}},
-		{"answers at last", 0, false, []step{{sec, wire.Late}, {49 * sec, wire.Ready}}, []time.Duration{0}},
-		{"again and again", 0, false, []step{{sec, wire.Late}, {49 * sec, wire.Ready}, {sec, wire.Late}, {49 * sec, wire.Ready}}, []time.Duration{0}},
-		{"late, well, late", 0, false, []step{{sec, wire.Late}, {10 * sec, wire.Ready}, {10 * sec, wire.Late}}, []time.Duration{0, 72 * sec}},
-		{"late, then not ready", 0, false, []step{{sec, wire.Late}, {10 * sec, wire.NotReady}}, []time.Duration{0}},
-		{"never ready", 0, false, []step{{sec, wire.NotReady}}, []time.Duration{0}},
-		{"in the process", 0, true, []step{{sec, wire.Late}}, []time.Duration{0}},
+		{"ten times -t", 0, false, []step{{sec, transport.Late}}, []time.Duration{0, 52 * sec}},
+		{"as the option says", 7 * sec, false, []step{{sec, transport.Late}}, []time.Duration{0, 9 * sec}},
+		{"as C pmcd", -1, false, []step{{sec, transport.Late}}, []time.Duration{0, 2 * sec}},
+		{"answers at last", 0, false, []step{{sec, transport.Late}, {49 * sec, transport.Ready}}, []time.Duration{0}},
+		{"again and again", 0, false, []step{{sec, transport.Late}, {49 * sec, transport.Ready}, {sec, transport.Late}, {49 * sec, transport.Ready}}, []time.Duration{0}},
+		{"late, well, late", 0, false, []step{{sec, transport.Late}, {10 * sec, transport.Ready}, {10 * sec, transport.Late}}, []time.Duration{0, 72 * sec}},
+		{"late, then not ready", 0, false, []step{{sec, transport.Late}, {10 * sec, transport.NotReady}}, []time.Duration{0}},
+		{"never ready", 0, false, []step{{sec, transport.NotReady}}, []time.Duration{0}},
+		{"in the process", 0, true, []step{{sec, transport.Late}}, []time.Duration{0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -334,10 +334,10 @@ func TestLateAgain(t *testing.T) {
 			}, nil)
 			h.agent.SetSpec(&pmcdconf.Agent{Name: "t", Domain: 240, Kind: pmcdconf.Socket})
 			h.start()
-			h.last.opt.OnState(wire.Late)
+			h.last.opt.OnState(transport.Late)
 			h.pass(2*time.Second - time.Millisecond) // in the idle check
-			h.last.opt.OnState(wire.Ready)
-			h.last.opt.OnState(wire.Late)
+			h.last.opt.OnState(transport.Ready)
+			h.last.opt.OnState(transport.Late)
 			h.pass(2*time.Second - time.Millisecond)
 			h.startedAt("before the end of the second grace period", 0)
 			h.pass(2 * time.Second)
@@ -372,7 +372,7 @@ func TestLateWithoutTimeout(t *testing.T) {
 		h := newHarness(t, nil, nil)
 		h.start()
 		h.timeout.Store(0)
-		h.last.opt.OnState(wire.Late)
+		h.last.opt.OnState(transport.Late)
 		h.pass(24 * time.Hour)
 		h.startedAt("a day later", 0)
 	})
@@ -464,9 +464,9 @@ func TestStatusOfAgent(t *testing.T) {
 		status("second start", 4, Starting)
 		h.pass(time.Second / 4)
 		status("up", 0, Ready)
-		last.opt.OnState(wire.Late)
+		last.opt.OnState(transport.Late)
 		status("late", 0, Late)
-		last.opt.OnState(wire.Ready)
+		last.opt.OnState(transport.Ready)
 		last.die(errors.New("it died"))
 		status("dead", 0x90008, Down)
 		h.pass(2 * time.Second) // the second failure
