@@ -59,7 +59,7 @@ Exactly one of the following options may appear:
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			var stderr testutil.Log
-			code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
+			code := run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
 			want := ""
 			for line := range strings.SplitSeq(tt.want, "|") {
 				if line != "" {
@@ -77,7 +77,7 @@ Exactly one of the following options may appear:
 
 	p.CheckArgs, p.Help = nil, ""
 	var stderr testutil.Log
-	if code := Run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
+	if code := run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
 		!strings.HasPrefix(stderr.String(), "pmdacolours: unexpected argument 'word'\n") || strings.Contains(stderr.String(), "-h FILE") {
 		t.Errorf("argument without CheckArgs: exit code %d, %s", code, &stderr)
 	}

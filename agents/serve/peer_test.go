@@ -141,7 +141,7 @@ func TestPeerCommandLine(t *testing.T) {
 			t.Fatalf("%q: %v", args, err)
 		}
 		var stderr bytes.Buffer
-		code := Run(t.Context(), ours, args, strings.NewReader(""), new(bytes.Buffer), &stderr)
+		code := run(t.Context(), ours, args, strings.NewReader(""), new(bytes.Buffer), &stderr)
 		if want := cmd.ProcessState.ExitCode(); code != want {
 			t.Errorf("%q: exit code %d, pmdasimple's %d\n%s\n%s", args, code, want, &stderr, &theirs)
 		}

@@ -32,7 +32,7 @@ type runner struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	grace          time.Duration
-	process        bool // this is the whole process: Main, not Run
+	process        bool // this is the whole process: not Run of a StandIn
 	child          bool // in a child process of pmcd: RunChild, and Run of a StandIn
 
 	given *settings // of a StandIn; they take the place of those on the command line

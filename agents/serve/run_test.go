@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,7 +37,14 @@ func address(t *testing.T, log func() string) (addr string) {
 // logFrame matches a log from its header to its trailer.
 var logFrame = regexp.MustCompile(`(?s)^Log for pmdacolours on \S+ started \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n\n(.*)\nLog finished \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n$`)
 
-// running is a call of Run.
+// run runs p with the arguments args as Main does, but does not change the state of the
+// process.
+func run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	r := runner{Program: p, stdin: stdin, stdout: stdout, stderr: stderr, grace: grace}
+	return r.run(ctx, args)
+}
+
+// running is a call of run.
 type running struct {
 	stderr testutil.Log
 	code   chan int
@@ -44,7 +52,7 @@ type running struct {
 
 func start(ctx context.Context, conn net.Conn, args ...string) *running {
 	s := &running{code: make(chan int, 1)}
-	go func() { s.code <- Run(ctx, program(), args, conn, conn, &s.stderr) }()
+	go func() { s.code <- run(ctx, program(), args, conn, conn, &s.stderr) }()
 	return s
 }
 
@@ -57,7 +65,7 @@ func (s *running) wait(t *testing.T, code int) string {
 			t.Errorf("exit code %d, want %d; log:\n%s", got, code, &s.stderr)
 		}
 	case <-time.After(testutil.Hangs):
-		t.Fatalf("Run has not returned; log:\n%s", &s.stderr)
+		t.Fatalf("run has not returned; log:\n%s", &s.stderr)
 	}
 	m := logFrame.FindStringSubmatch(s.stderr.String())
 	if m == nil {
@@ -83,7 +91,7 @@ func TestRun(t *testing.T) {
 				testutil.NeedIPv6(t)
 			}
 			t.Chdir(t.TempDir())
-			// With a socket, Run must not use stdin and stdout.
+			// With a socket, run must not use stdin and stdout.
 			here, there := pipe(t)
 			s := start(t.Context(), there, append(tt.args, "-d", "120", "-l", "-", "-D", "libpmda")...)
 			var conn wire.Conn = here
@@ -165,7 +173,7 @@ func TestFailures(t *testing.T) {
 					t.Errorf("exit code %d, want %d", code, tt.code)
 				}
 			case <-time.After(testutil.Hangs):
-				t.Fatal("Run has not returned")
+				t.Fatal("run has not returned")
 			}
 			if got := s.stderr.String(); !strings.Contains(got, tt.want) {
 				t.Errorf("log: %s\nwant %s", got, tt.want)
@@ -174,7 +182,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Run returns when ctx ends, whatever the agent does. It closes the agent unless
+// run returns when ctx ends, whatever the agent does. It closes the agent unless
 // the agent is in a call.
 func TestCancel(t *testing.T) {
 	for _, tt := range []struct {
@@ -220,7 +228,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Run does not wait for an agent that hangs after pmcd has closed the stream.
+// run does not wait for an agent that hangs after pmcd has closed the stream.
 func TestStreamEndsWhileBusy(t *testing.T) {
 	here, there := pipe(t)
 	s := &running{code: make(chan int, 1)}

@@ -24,7 +24,6 @@ package serve
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -86,20 +85,6 @@ const (
 	exitOK    = 0 // pmcd closed the stream, or ctx ended
 	exitError = 1 // includes errors on the command line and -?
 )
-
-// Run runs p until pmcd closes the stream or ctx ends, and returns the exit
-// code. The slice args does not include the name of the program. Run speaks the
-// protocol on stdin and stdout unless args select a socket, and closes both at
-// the end if they are io.Closers. The log goes to stderr if it has no file.
-//
-// Run does not change the state of the process: its descriptors, signals,
-// environment, slog.Default and user; -U has no effect. It is for tests, and for
-// programs that do more than serve an agent. If the agent has not returned five
-// seconds after the end of the stream or of ctx, Run returns without it.
-func Run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	r := runner{Program: p, stdin: stdin, stdout: stdout, stderr: stderr, grace: grace}
-	return r.run(ctx, args)
-}
 
 // Main runs p with the arguments of the process and does not return.
 //

@@ -104,8 +104,11 @@ func (in *StandIn) RunChild(name string) {
 
 // Run serves the agent on stdin and stdout until pmcd closes the stream or ctx ends, and
 // returns the exit code. It is for a child process of pmcd with several agents, none of
-// which needs a process of its own. Messages go to stderr and include name. As the function
-// Run does, it closes stdin and stdout, and does not change the state of the process.
+// which needs a process of its own. Messages go to stderr and include name.
+//
+// Run closes stdin and stdout at the end. It does not change the state of the process: its
+// descriptors, signals, environment, slog.Default and user. If the agent has not returned
+// five seconds after the end of the stream or of ctx, Run returns without it.
 func (in *StandIn) Run(ctx context.Context, name string, stdin, stdout, stderr *os.File) int {
 	p := in.program
 	p.Name = name
