@@ -159,8 +159,6 @@ install:
 	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
 	$(if $(PLUGINS),install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/)
 	$(if $(PMDAS),install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
-	@# It has been a link to pmcd, which must not be written to in its place.
-	rm -f $(DESTDIR)$(bindir)/pmcdctl
 	install -m 755 bin/pmcdctl bin/pmcd-prometheus $(DESTDIR)$(bindir)/
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -51,9 +50,6 @@ func main() {
 		os.Exit(privsep.RunSharedProcess(os.Args[1:], helper))
 	case open.IsBuiltinProcess(name):
 		os.Exit(open.Builtin.RunProcess(os.Args))
-	case filepath.Base(name) == "pmcdctl": // a link of an older version: do not start a daemon
-		fmt.Fprintln(os.Stderr, "pmcdctl: this is a link to pmcd, but pmcdctl is a program of its own: install that in its place")
-		os.Exit(2) // as pmcdctl without a pmcd
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }

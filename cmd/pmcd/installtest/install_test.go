@@ -1,7 +1,6 @@
 package installtest
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -235,14 +234,6 @@ func TestInstall(t *testing.T) {
 				makeIn(t, dir, append(args, "install")...)
 				compare(t, "installed", list(t, dest, false), slices.Clone(files))
 			}
-			// In older versions pmcdctl is a link to pmcd.
-			program := filepath.Join(dest, tt.prefix, "libexec/pcp/pmcd")
-			link := filepath.Join(dest, tt.prefix, "bin/pmcdctl")
-			if err := errors.Join(os.Remove(link), os.Symlink(program, link)); err != nil {
-				t.Fatal(err)
-			}
-			makeIn(t, dir, append(args, "install")...)
-			compare(t, "installed", list(t, dest, false), slices.Clone(files))
 			for name, first := range map[string]string{
 				"bash-completion/completions/pmcdctl": "# bash completion V2 for pmcdctl ", "zsh/site-functions/_pmcdctl": "#compdef pmcdctl\n",
 				"fish/vendor_completions.d/pmcdctl.fish": "# fish completion for pmcdctl ",
@@ -251,7 +242,7 @@ func TestInstall(t *testing.T) {
 					t.Errorf("%s begins with %.40q", name, text)
 				}
 			}
-			if read(t, program) != ours || read(t, link) != ctl {
+			if read(t, filepath.Join(dest, tt.prefix, "libexec/pcp/pmcd")) != ours || read(t, filepath.Join(dest, tt.prefix, "bin/pmcdctl")) != ctl {
 				t.Error("the programs are not what was built")
 			}
 			for _, line := range list(t, dest, true) {
