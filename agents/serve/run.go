@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -17,8 +16,9 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 )
 
-// grace is how long an agent may take to return after the end of the stream. A
-// call of the agent, New or Close that hangs must not keep the process alive.
+// grace is how long an agent may take to return after the end of the context, and to be
+// closed after the end of the stream. A call of the agent, New or Close that hangs must not
+// keep the process alive.
 const grace = 5 * time.Second
 
 // MaxReplyVar is the environment variable that says how long a reply may be, in bytes,
@@ -91,7 +91,7 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	go func() {
 		code := exitError
 		defer func() { done <- code }()
-		code = r.serveAgent(ctx, s, sync.OnceFunc(func() { close(streamEnded) }))
+		code = r.serveAgent(ctx, s, streamEnded)
 	}()
 	select {
 	case code := <-done:
@@ -110,9 +110,9 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	}
 }
 
-// serveAgent makes the agent and serves it. It calls streamEnded at the end of
-// the stream, when the agent may still be in a call.
-func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()) (code int) {
+// serveAgent makes the agent and serves it. It closes streamEnded at the end of
+// the stream, before it closes the agent.
+func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded chan<- struct{}) (code int) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error("agent panicked: {panic}\n{stack}", "panic", fmt.Sprint(v), "stack", debug.Stack())
@@ -155,8 +155,8 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 		if r.process || r.child {
 			srv.MaxReply = maxReply(os.Getenv(MaxReplyVar), s.Log)
 		}
-		err = srv.Serve(ctx, eofNotifier{stream, streamEnded})
-		streamEnded()
+		err = srv.Serve(ctx, stream)
+		close(streamEnded)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -179,19 +179,4 @@ func maxReply(v string, log *slog.Logger) int {
 		log.Warn("PMCD_MAX_REPLY={value} in environment is ignored: not a number of bytes", "value", v)
 	}
 	return 0
-}
-
-// An eofNotifier calls notify when Read reaches the end of the stream: pmcd has
-// closed it, but the agent may still be in a call.
-type eofNotifier struct {
-	io.ReadWriteCloser
-	notify func()
-}
-
-func (e eofNotifier) Read(p []byte) (int, error) {
-	n, err := e.ReadWriteCloser.Read(p)
-	if err != nil {
-		e.notify()
-	}
-	return n, err
 }

@@ -107,8 +107,8 @@ func (in *StandIn) RunChild(name string) {
 // which needs a process of its own. Messages go to stderr and include name.
 //
 // Run closes stdin and stdout at the end. It does not change the state of the process: its
-// descriptors, signals, environment, slog.Default and user. If the agent has not returned
-// five seconds after the end of the stream or of ctx, Run returns without it.
+// descriptors, signals, environment, slog.Default and user. If a call of the agent has
+// not returned five seconds after the end of ctx, Run returns without it.
 func (in *StandIn) Run(ctx context.Context, name string, stdin, stdout, stderr *os.File) int {
 	p := in.program
 	p.Name = name

@@ -48,11 +48,11 @@ type Server struct {
 }
 
 // Serve begins the version exchange on conn and replies to requests until ctx ends
-// or pmcd closes the stream, in which case it returns nil. The context of the
-// Agent's calls ends at the same time, also during a call. Serve waits for that
-// call, but not for a Read that does not return although conn is closed. Serve
-// closes conn, but not the Agent. If the Agent panics, Serve returns an error. It
-// may be called once.
+// or pmcd closes the stream, in which case it returns nil. As libpcp_pmda, it notices
+// the end of the stream when a call of the Agent has returned. The end of ctx ends the
+// call, too: Serve waits for it, but not for a Read that does not return although conn
+// is closed. Serve closes conn, but not the Agent. If the Agent panics, Serve returns an
+// error. It may be called once.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer conn.Close()
 	s.conn = conn
@@ -63,13 +63,11 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	s.contextEnder, _ = s.Agent.(agents.ContextEnder)
 	s.responder.Agent, s.responder.Max = s.Agent, s.MaxReply
 
-	call, cancel := context.WithCancel(ctx)
-	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
 		err := errors.New("agent called runtime.Goexit")
 		defer func() { ended <- err }()
-		err = s.serve(call, newStream(conn, cancel))
+		err = s.serve(ctx, conn)
 	}()
 	select {
 	case err := <-ended:
@@ -84,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 }
 
 // serve reads and handles PDUs. Its goroutine is the only one that calls the Agent.
-func (s *Server) serve(ctx context.Context, in *stream) (err error) {
+func (s *Server) serve(ctx context.Context, conn io.Reader) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
@@ -93,8 +91,7 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 	if err := s.sendCreds(); err != nil {
 		return err
 	}
-	defer in.timer.Stop()
-	r := pdu.NewReader(in, 0)
+	r := pdu.NewReader(conn, 0)
 	handle := s.handleCreds
 	for {
 		b, err := r.Next()
@@ -102,7 +99,7 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 			return nil
 		}
 		if err == nil {
-			err = s.handleLocked(ctx, in, b, handle)
+			err = s.handleLocked(ctx, b, handle)
 		}
 		if err != nil {
 			return err
@@ -111,16 +108,13 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 	}
 }
 
-// handleLocked calls handle with b, unless s was stopped. During the call in
-// notices the end of the stream.
-func (s *Server) handleLocked(ctx context.Context, in *stream, b []byte, handle func(context.Context, []byte) error) error {
+// handleLocked calls handle with b, unless s was stopped.
+func (s *Server) handleLocked(ctx context.Context, b []byte, handle func(context.Context, []byte) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return context.Canceled
 	}
-	in.beginCall()
-	defer in.endCall()
 	return handle(ctx, b)
 }
 
