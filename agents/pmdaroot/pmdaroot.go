@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // Types of messages.
@@ -49,7 +50,8 @@ const (
 // Default returns the path of the socket that PCP's programs use,
 // $PCP_VAR_DIR/pmcd/root.socket.
 func Default() string {
-	return filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "pmcd", "root.socket")
+	dir, _ := pcpconf.Dir("PCP_VAR_DIR")
+	return filepath.Join(dir, "pmcd", "root.socket")
 }
 
 // A Client sends requests to a pmdaroot. It connects at the first request, and

@@ -75,7 +75,7 @@ transport: ./fairqueue ./internal/responder agents pdu
 transport/container: ./transport pdu
 transport/transporttest: ./fairqueue ./transport agents pdu
 wire: ./fairqueue ./internal/responder ./rawio ./transport agents pdu
-pmdaroot: pdu
+pmdaroot: pdu pmcdconf/pcpconf
 pmdaroot/roottest: pdu
 # For tests.
 linuxhosts:
@@ -100,7 +100,8 @@ internal/pidfile: pmcdconf/regular
 internal/sysfile: agents/rawio
 internal/zone: pmcdconf/regular
 jbd2: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
-kvm: ./internal/sysfile agents agents/pmda agents/serve pdu pmcdconf/regular golang.org/x/sys
+kvm: ./internal/sysfile agents agents/pmda agents/serve
+  pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
 linux: ./internal/inroot ./internal/metrics ./internal/sysfile
   agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular github.com/prometheus/procfs golang.org/x/sys
@@ -112,14 +113,14 @@ openmetrics: agents agents/internal/nametree agents/internal/savefile agents/ser
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
-  pdu pmcdconf/regular
+  pdu pmcdconf/pcpconf pmcdconf/regular
 root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve
   pdu pmcdconf/regular golang.org/x/sys
-simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/regular
+simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/pcpconf pmcdconf/regular
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
   pdu pmcdconf pmcdconf/debugopt
 trivial: agents agents/pmda pdu
-txmon: agents agents/pmda pdu pmcdconf/regular golang.org/x/sys
+txmon: agents agents/pmda pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
 xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 
 # The daemon. Diag formats what it is given; agentset knows no clients.

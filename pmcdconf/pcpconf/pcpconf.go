@@ -84,6 +84,36 @@ func SetEnv() error {
 	return nil
 }
 
+// standard has PCP's defaults of the directories that agents use.
+var standard = map[string]string{
+	"PCP_PMDAS_DIR":   "/var/lib/pcp/pmdas",
+	"PCP_SYSCONF_DIR": "/etc/pcp",
+	"PCP_TMP_DIR":     "/var/lib/pcp/tmp",
+	"PCP_VAR_DIR":     "/var/lib/pcp",
+}
+
+// Dir returns the directory that a variable of the environment or of pcp.conf names. pmcd
+// sets these variables in the environment of agents. On a host without pcp.conf Dir returns
+// PCP's default. If there is an error, Dir returns the default, too.
+func Dir(variable string) (string, error) {
+	if dir := os.Getenv(variable); dir != "" {
+		return dir, nil
+	}
+	conf, err := Load(os.LookupEnv)
+	for _, v := range conf {
+		if v.Name == variable && v.Value != "" {
+			return v.Value, nil
+		}
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return standard[variable], nil
+	case err == nil:
+		err = errors.New("not in pcp.conf")
+	}
+	return standard[variable], fmt.Errorf("%s is not set: %w", variable, err)
+}
+
 // parse reads NAME=VALUE lines. Blanks are part of names and values. A pair of
 // quotes around the whole value is removed. There is no other syntax.
 func parse(text string, lookup func(string) (string, bool)) (list []Setting) {

@@ -90,6 +90,29 @@ func TestCheckNamed(t *testing.T) {
 	}
 }
 
+// The environment counts before pcp.conf, and PCP's default without a pcp.conf.
+func TestDir(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"conf": "PCP_TMP_DIR=/conf\n", "other": "PCP_DIR=/x\n"})
+	for _, tt := range []struct{ name, env, conf, want, err string }{
+		{"environment", "/env", "conf", "/env", ""},
+		{"pcp.conf", "", "conf", "/conf", ""},
+		{"no pcp.conf", "", "none", "/var/lib/pcp/tmp", ""},
+		{"not in pcp.conf", "", "other", "/var/lib/pcp/tmp", "PCP_TMP_DIR is not set: not in pcp.conf"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("PCP_TMP_DIR", tt.env)
+			if tt.env == "" {
+				os.Unsetenv("PCP_TMP_DIR") // Load leaves out a variable that is set, even to ""
+			}
+			t.Setenv("PCP_CONF", filepath.Join(dir, tt.conf))
+			got, err := Dir("PCP_TMP_DIR")
+			if got != tt.want || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+				t.Errorf("got %q, %v; want %q, %s", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
 // A variable of the environment is kept, and a missing pcp.conf is not an error.
 func TestSetEnv(t *testing.T) {
 	t.Setenv("PCP_DIR", testutil.WriteFiles(t, map[string]string{"etc/pcp.conf": "PCP_SET_ENV_A=a\nPCP_SET_ENV_B=b\n"}))

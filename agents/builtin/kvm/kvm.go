@@ -28,6 +28,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -88,10 +89,7 @@ func newHost(domain int, o Options) *host {
 	}
 	h := &host{domain: domain, log: o.Log.With("agent", "kvm", "domain", domain)}
 	if o.Conf == "" {
-		dir := os.Getenv("PCP_PMDAS_DIR")
-		if dir == "" {
-			dir = "/var/lib/pcp/pmdas"
-		}
+		dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 		o.Conf = filepath.Join(dir, "kvm", "kvm.conf")
 	}
 	b, err := regular.ReadFile(o.Conf, maxConf)

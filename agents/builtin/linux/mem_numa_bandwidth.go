@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // bandwidth reads the file $PCP_PMDAS_DIR/linux/bandwidth.conf, in which an admin
@@ -24,10 +25,7 @@ type bandwidth struct {
 }
 
 func newBandwidth() *bandwidth {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
-	if dir == "" {
-		dir = "/var/lib/pcp/pmdas"
-	}
+	dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 	return &bandwidth{path: filepath.Join(dir, "linux", "bandwidth.conf")}
 }
 

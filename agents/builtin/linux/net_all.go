@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -56,7 +55,7 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 	dir := n.h.ConfDir
 	if dir == "" {
 		var err error
-		if dir, err = sysconfDir(); err != nil {
+		if dir, err = pcpconf.Dir("PCP_SYSCONF_DIR"); err != nil {
 			return nil, err
 		}
 	}
@@ -82,24 +81,6 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 		return byDefault, err
 	}
 	return re, nil
-}
-
-// sysconfDir returns PCP_SYSCONF_DIR of the environment or of pcp.conf.
-func sysconfDir() (string, error) {
-	const name, standard = "PCP_SYSCONF_DIR", "/etc/pcp"
-	if dir := os.Getenv(name); dir != "" {
-		return dir, nil
-	}
-	conf, err := pcpconf.Load(os.LookupEnv)
-	for _, v := range conf {
-		if v.Name == name && v.Value != "" {
-			return v.Value, nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) { // PCP is not installed
-		return standard, nil
-	}
-	return standard, err
 }
 
 // total returns a FetchFunc for the sum of numbers over all physical interfaces.

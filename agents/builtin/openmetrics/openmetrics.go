@@ -31,7 +31,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,6 +40,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // Domain is the number of openmetrics in PCP's list (stdpmid).
@@ -64,8 +64,10 @@ func open(domain int, o Options) *agent {
 	root := cmp.Or(o.Root, "openmetrics")
 	dir := cmp.Or(o.Dir, "config.d")
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(cmp.Or(os.Getenv("PCP_PMDAS_DIR"), "/var/lib/pcp/pmdas"), root, dir)
+		pmdas, _ := pcpconf.Dir("PCP_PMDAS_DIR")
+		dir = filepath.Join(pmdas, root, dir)
 	}
+	vars, _ := pcpconf.Dir("PCP_VAR_DIR")
 	log := o.Log
 	if log == nil {
 		log = slog.Default()
@@ -74,7 +76,7 @@ func open(domain int, o Options) *agent {
 		domain: domain, root: root, dir: filepath.Clean(dir), log: log, debug: o.Debug,
 		noSort: o.NoSort, noScripts: o.NoScripts,
 		timeout:   cmp.Or(o.Timeout, 2*time.Second),
-		saved:     filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "config", "pmda"),
+		saved:     filepath.Join(vars, "config", "pmda"),
 		client:    newClient(),
 		maxPage:   maxPage,
 		slots:     make(chan struct{}, maxReads),

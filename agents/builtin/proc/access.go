@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -27,10 +28,7 @@ const maxAccess = 1 << 20
 func readAccess(o Options) accessRules {
 	path := o.AccessConf
 	if path == "" {
-		dir := os.Getenv("PCP_SYSCONF_DIR")
-		if dir == "" {
-			dir = "/etc/pcp"
-		}
+		dir, _ := pcpconf.Dir("PCP_SYSCONF_DIR")
 		path = filepath.Join(dir, "proc", "access.conf")
 	}
 	b, err := regular.ReadFile(path, maxAccess)

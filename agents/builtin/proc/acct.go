@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // maxEnded is the largest number of ended processes that are kept.
@@ -64,10 +65,7 @@ func newAcct(h *host) *acct {
 	if path := os.Getenv("PCP_PACCT_SYSTEM_PATH"); path != "" {
 		a.systemPaths = slices.Insert(a.systemPaths, 0, path)
 	}
-	dir := os.Getenv("PCP_VAR_DIR")
-	if dir == "" {
-		dir = "/var/lib/pcp"
-	}
+	dir, _ := pcpconf.Dir("PCP_VAR_DIR")
 	a.privatePath = filepath.Join(dir, "pmcd", "pacct")
 	return a
 }

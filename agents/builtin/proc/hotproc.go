@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -39,10 +40,7 @@ func newHotprocs(h *host) *hotprocs {
 func (s *hotprocs) loadConf() {
 	path := s.HotConf
 	if path == "" {
-		dir := os.Getenv("PCP_PMDAS_DIR")
-		if dir == "" {
-			dir = "/var/lib/pcp/pmdas"
-		}
+		dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 		path = filepath.Join(dir, "proc", "hotproc.conf")
 	}
 	st, err := os.Stat(path)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -38,10 +39,7 @@ type conf struct {
 }
 
 func newConf(domain int, log *slog.Logger) *conf {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
-	if dir == "" {
-		dir = "/var/lib/pcp/pmdas"
-	}
+	dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 	return &conf{
 		path:      filepath.Join(dir, "simple", "simple.conf"),
 		log:       log.With("agent", "simple", "domain", domain),

@@ -2,10 +2,10 @@ package txmon
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -14,10 +14,7 @@ const maxConf = 64 << 10
 
 // loadTypes reads txmon.conf.
 func loadTypes() ([]string, error) {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
-	if dir == "" {
-		dir = "/var/lib/pcp/pmdas"
-	}
+	dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 	path := filepath.Join(dir, "txmon", "txmon.conf")
 	text, err := regular.ReadFile(path, maxConf)
 	if err != nil {

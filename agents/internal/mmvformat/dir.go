@@ -1,10 +1,6 @@
 package mmvformat
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
@@ -20,21 +16,9 @@ const (
 // write them; name is DirMMV or DirPmproxy. PCP_TMP_DIR is read from the environment, or
 // from pcp.conf(5). On a host without pcp.conf it is PCP's default, /var/lib/pcp/tmp.
 func Dir(name string) (string, error) {
-	const variable = "PCP_TMP_DIR"
-	if dir := os.Getenv(variable); dir != "" {
-		return filepath.Join(dir, name), nil
+	dir, err := pcpconf.Dir("PCP_TMP_DIR")
+	if err != nil {
+		return "", err
 	}
-	conf, err := pcpconf.Load(os.LookupEnv)
-	for _, v := range conf {
-		if v.Name == variable && v.Value != "" {
-			return filepath.Join(v.Value, name), nil
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return filepath.Join("/var/lib/pcp/tmp", name), nil
-	case err == nil:
-		err = errors.New("not in pcp.conf")
-	}
-	return "", fmt.Errorf("%s is not set: %w", variable, err)
+	return filepath.Join(dir, name), nil
 }

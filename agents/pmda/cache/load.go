@@ -21,35 +21,13 @@ import (
 func (c *Cache) Path() (string, error) {
 	dir := c.opt.Dir
 	if dir == "" {
-		vars, err := varDir()
+		vars, err := pcpconf.Dir("PCP_VAR_DIR")
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%v (%w)", err, pdu.ErrnoGeneric)
 		}
 		dir = filepath.Join(vars, "config", "pmda")
 	}
 	return filepath.Join(dir, c.indom.String()), nil
-}
-
-// varDir returns PCP_VAR_DIR, which pmcd sets in the environment of agents. On a
-// host without pcp.conf it returns PCP's default, so that ids are stored there, too.
-func varDir() (string, error) {
-	const name = "PCP_VAR_DIR"
-	if dir := os.Getenv(name); dir != "" {
-		return dir, nil
-	}
-	conf, err := pcpconf.Load(os.LookupEnv)
-	for _, v := range conf {
-		if v.Name == name && v.Value != "" {
-			return v.Value, nil
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "/var/lib/pcp", nil
-	case err == nil:
-		err = errors.New("not in pcp.conf")
-	}
-	return "", fmt.Errorf("%s is not set: %v (%w)", name, err, pdu.ErrnoGeneric)
 }
 
 // Load reads the file and adds its instances as inactive ones. It returns the number
