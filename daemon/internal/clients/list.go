@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // A List is the clients that there are. The zero value has none.
@@ -86,35 +85,6 @@ func (l *List) All() []*Client {
 		l.last = slices.Clone(l.bySeq)
 	}
 	return l.last
-}
-
-// maxLookups is the number of clients up to which each is looked up, with the lock
-// held. To copy the list takes less time than to look up more.
-const maxLookups = 64
-
-// some returns the clients whose sequence numbers p selects, by ascending sequence number.
-// There may be others among them.
-func (l *List) some(p pdu.InDomProfile) []*Client {
-	if p.Exclude && len(p.Insts) <= maxLookups {
-		return l.named(p.Insts)
-	}
-	return l.All()
-}
-
-// named returns the clients with these sequence numbers.
-func (l *List) named(seqs []int32) []*Client {
-	seqs = slices.Clone(seqs)
-	slices.Sort(seqs)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var list []*Client
-	for _, seq := range slices.Compact(seqs) {
-		i, _ := l.search(uint32(seq))
-		for ; i < len(l.bySeq) && l.bySeq[i].Seq == uint32(seq); i++ {
-			list = append(list, l.bySeq[i])
-		}
-	}
-	return list
 }
 
 // Notify adds state changes to those that each client is notified of with its next fetch.
