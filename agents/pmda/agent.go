@@ -25,8 +25,8 @@ type agent struct {
 	namesOf map[pdu.PMID][]string
 	cluster map[int]*Cluster
 	insts   map[pdu.InDom]*requested // of indoms
-	help    helpIndex
-	clients map[int32]*Client // nil if the Config does not ask for clients
+	help    map[string]HelpText      // from ParseHelp
+	clients map[int32]*Client        // nil if the Config does not ask for clients
 
 	requestNumber uint64 // counts requests; see agent.read
 	sourcesRead   uint64 // counts reads of Sources
@@ -140,7 +140,7 @@ func (a *agent) addTables() error {
 		}
 	}
 	var err error
-	if a.help, err = newHelpIndex(a.conf.Help); err != nil {
+	if a.help, err = ParseHelp(a.conf.Help); err != nil {
 		add("help: %w", err)
 	}
 	if len(a.conf.Metrics)+len(a.conf.Subtrees) == 0 {

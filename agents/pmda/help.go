@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
@@ -29,11 +28,9 @@ type HelpText struct {
 //
 // The error lists all problems. The entries without problems are returned in any
 // case. C PCP differs: newhelp(1) splits lines over 127 characters.
-func ParseHelp(text string) (map[string]HelpText, error) { return parseHelp(withoutCR(text)) }
-
-// parseHelp is ParseHelp for lines that end with LF only.
-func parseHelp(text string) (map[string]HelpText, error) {
-	help := make(map[string]HelpText)
+func ParseHelp(text string) (map[string]HelpText, error) {
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\r")
+	help := make(map[string]HelpText, 1+strings.Count(text, "\n@"))
 	var errs []error
 	var name string
 	var entry HelpText
@@ -79,11 +76,6 @@ func parseHelp(text string) (map[string]HelpText, error) {
 	return help, errors.Join(errs...)
 }
 
-// withoutCR returns text with lines that end with LF only.
-func withoutCR(text string) string {
-	return strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\r")
-}
-
 // helpHead returns the NAME and the ONELINE of the first line of an entry.
 func helpHead(line string) (name, oneLine string) {
 	fields := strings.Trim(line[1:], " \t\n")
@@ -92,58 +84,6 @@ func helpHead(line string) (name, oneLine string) {
 		i = len(fields)
 	}
 	return fields[:i], strings.TrimSpace(fields[i:])
-}
-
-// A helpIndex finds entries of a help file. It takes a quarter of the memory of the map of
-// ParseHelp.
-type helpIndex struct {
-	text    string
-	entries []helpEntry // sorted by key; the first of those with the same key is used
-}
-
-// A helpEntry is the place of an entry in the text.
-type helpEntry struct {
-	key      string
-	from, to int
-}
-
-// newHelpIndex returns the index of a help file. The error, and the entries that remain if
-// there is one, are those of ParseHelp.
-func newHelpIndex(text string) (helpIndex, error) {
-	text = withoutCR(text)
-	h := helpIndex{text: text, entries: make([]helpEntry, 0, 1+strings.Count(text, "\n@"))}
-	good, offset := true, 0
-	for line := range strings.Lines(text) {
-		if line[0] == '@' {
-			name, _ := helpHead(line)
-			key := helpKey(name)
-			good = good && key != ""
-			h.entries = append(h.entries, helpEntry{key, offset, len(text)})
-			if n := len(h.entries); n > 1 {
-				h.entries[n-2].to = offset
-			}
-		}
-		offset += len(line)
-	}
-	slices.SortStableFunc(h.entries, func(a, b helpEntry) int { return strings.Compare(a.key, b.key) })
-	for i := 1; i < len(h.entries); i++ {
-		good = good && h.entries[i].key != h.entries[i-1].key
-	}
-	if good {
-		return h, nil
-	}
-	_, err := parseHelp(text)
-	return h, err
-}
-
-// find returns the entry with a key, or none.
-func (h helpIndex) find(key string) HelpText {
-	i, found := slices.BinarySearchFunc(h.entries, key, func(e helpEntry, key string) int { return strings.Compare(e.key, key) })
-	if !found {
-		return HelpText{}
-	}
-	one, _ := parseHelp(h.text[h.entries[i].from:h.entries[i].to])
-	return one[key]
 }
 
 // helpKey returns the key for the NAME of an entry: NAME itself, or the number
@@ -190,7 +130,7 @@ func (a *agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom,
 // help file under one of keys.
 func (a *agent) text(oneline bool, own HelpText, keys ...string) (string, error) {
 	for _, key := range keys {
-		h := a.help.find(key)
+		h := a.help[key]
 		if own.OneLine == "" {
 			own.OneLine = h.OneLine
 		}
