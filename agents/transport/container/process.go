@@ -28,15 +28,14 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 	if p.conn != nil && p.conn.Err() != nil {
 		p.stop(p.conn.Err())
 	}
-	conn, wait := p.conn, p.stopped || p.opt.Now().Before(p.next)
+	conn, wait := p.conn, p.stopped || !p.started.IsZero() && p.opt.Now().Sub(p.started) < startInterval
 	p.mu.Unlock()
-	if conn != nil {
+	switch {
+	case conn != nil:
 		return conn, connected
-	}
-	if !p.available() {
+	case !p.available():
 		return nil, noPmdaroot
-	}
-	if wait {
+	case wait:
 		return nil, noProcess
 	}
 	if timeout <= 0 {
@@ -48,32 +47,26 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 		return nil, noContainer
 	}
 	conn, err := p.opt.Start(ctx)
+	p.adopt(conn)
 	// The acceptor calls Notify: mu is not held during a line of the log.
 	if err != nil {
 		p.opt.Log.Error("cannot start a process of agent {agent:q} for containers: {error}; requests of clients that have chosen a container fail, next try in {delay} at the earliest",
-			"agent", p.opt.Name, "delay", p.startFailed(), "error", transport.Reason(err))
+			"agent", p.opt.Name, "delay", startInterval, "error", transport.Reason(err))
 		return nil, noProcess
 	}
-	p.adopt(conn)
 	p.opt.Log.Info("agent {agent:q} has a process for containers, pid {agent_pid}", "agent", p.opt.Name, "agent_pid", conn.Process.PID())
 	return conn, connected
 }
 
-// startFailed notes that the process could not be started. It returns the time until the
-// next start.
-func (p *Proxy) startFailed() (delay time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.started = p.opt.Now()
-	p.pause()
-	return p.delay
-}
-
-// adopt makes conn the connection to the process, which has just been started.
+// adopt makes conn the connection to the process, which has just been started; nil if that
+// has failed.
 func (p *Proxy) adopt(conn *transport.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = p.opt.Now()
+	if conn == nil {
+		return
+	}
 	for _, n := range p.chosen {
 		conn.Notify(n)
 	}
@@ -84,18 +77,6 @@ func (p *Proxy) adopt(conn *transport.Conn) {
 	case len(p.chosen) == 0:
 		p.idle.Reset(p.opt.IdleTimeout)
 	}
-}
-
-// pause has the process not be started again for a while, because it has failed. If it
-// has run for long, it is started again at once. The caller holds mu.
-func (p *Proxy) pause() {
-	now := p.opt.Now()
-	if now.Sub(p.started) >= stableAfter {
-		p.delay, p.next = 0, now
-		return
-	}
-	p.delay = min(max(2*p.delay, minDelay), maxDelay)
-	p.next = now.Add(p.delay)
 }
 
 // available reports whether there may be containers, as of now or a second ago.
@@ -136,8 +117,8 @@ func (p *Proxy) refusal() error {
 func (p *Proxy) stop(why error) {
 	conn := p.conn
 	p.conn = nil
-	if why != nil {
-		p.pause()
+	if why == nil {
+		p.started = time.Time{}
 	}
 	go func() { // ends with the process
 		conn.Close()

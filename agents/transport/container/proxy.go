@@ -21,9 +21,8 @@ import (
 //
 // Any client can name a container that does not exist, so a request must cost little.
 // Without a pmdaroot there are no containers, and no process is started. Nor is one
-// started for a container that pmdaroot does not know. A process that fails within a minute
-// is started again after a second at the earliest, doubled by each failure in a row up to
-// a minute, as the agents of pmcd.conf are.
+// started for a container that pmdaroot does not know. A process that has failed is started
+// again ten seconds after its start at the earliest.
 //
 // A Proxy does not affect the requests of other clients.
 type Proxy struct {
@@ -39,9 +38,7 @@ type Proxy struct {
 	mu      sync.Mutex // guards the following; locked before those of the Worker and of conn
 	chosen  map[int32]transport.Notice
 	conn    *transport.Conn // nil if there is no process
-	started time.Time       // when it was started
-	next    time.Time       // when a process may be started again
-	delay   time.Duration   // from the last failure to next; 0 without failures
+	started time.Time       // when the last process was started; zero if it has ended without a failure
 	idle    *time.Timer
 	stopped bool
 }
@@ -72,12 +69,10 @@ type Options struct {
 }
 
 const (
-	minDelay    = time.Second // from the first failure of the process to the next start
-	maxDelay    = time.Minute // from the last of many failures to the next start
-	stableAfter = time.Minute // how long the process runs until earlier failures do not count
-	recheck     = time.Second // from one call of Available to the next
-	lateGrace   = time.Minute // how long the process may be late before it is ended
-	defaultIdle = time.Minute // IdleTimeout by default
+	startInterval = 10 * time.Second // from one start to the next, if the process has failed
+	recheck       = time.Second      // from one call of Available to the next: it may read a list of all sockets
+	lateGrace     = time.Minute      // how long the process may be late before it is ended
+	defaultIdle   = time.Minute      // IdleTimeout by default
 )
 
 // New returns a Proxy to the agent of w.
