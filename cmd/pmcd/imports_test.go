@@ -102,7 +102,7 @@ internal/zone: pmcdconf/regular
 jbd2: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 kvm: ./internal/sysfile agents agents/pmda agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
-linux: ./internal/inroot ./internal/metrics ./internal/sysfile
+linux: ./internal/ids ./internal/inroot ./internal/metrics ./internal/sysfile
   agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular github.com/prometheus/procfs golang.org/x/sys
 mmv: agents agents/internal/mmvformat agents/logtext agents/serve

@@ -21,7 +21,7 @@ func TestSCSI(t *testing.T) {
 		"hinv.map.scsi": "scsi0:0:0:0_Direct-Access=sda scsi1:0:2:3_CD-ROM=sr0",
 	})
 	// As in 7.2.1, without blanks.
-	if got, want := ids(r.Instances(indomSCSI)), "0=scsi0:0:0:0_Direct-Access 1=scsi1:0:2:3_CD-ROM"; got != want {
+	if got, want := instText(r.Instances(indomSCSI)), "0=scsi0:0:0:0_Direct-Access 1=scsi1:0:2:3_CD-ROM"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

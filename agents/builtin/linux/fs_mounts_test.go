@@ -45,7 +45,7 @@ func TestFilesystems(t *testing.T) {
 		return strings.Join(strings.Fields(names), fmt.Sprintf("=%v ", value)) + fmt.Sprintf("=%v", value)
 	}
 	r := newHarness(t, Options{Root: root})
-	if got := ids(r.Instances(indomFilesys)); got != "0=/dev/vda1 1=/dev/vdb1 2=/dev/mapper/vg0-home 3=/dev/vdd 4=/dev/vde" {
+	if got := instText(r.Instances(indomFilesys)); got != "0=/dev/vda1 1=/dev/vdb1 2=/dev/mapper/vg0-home 3=/dev/vdd 4=/dev/vde" {
 		t.Errorf("instances are %q", got)
 	}
 	r.Want(map[string]string{
@@ -65,7 +65,7 @@ func TestFilesystems(t *testing.T) {
 	}
 	r.Want(map[string]string{"tmpfs.capacity": ""})
 	pmdatest.WriteFile(t, root, "proc/1/mounts", "tmpfs /run/lock tmpfs rw 0 0\n/dev/vdd / vfat rw 0 0\n")
-	if got := ids(r.Instances(indomFilesys)); got != "3=/dev/vdd" {
+	if got := instText(r.Instances(indomFilesys)); got != "3=/dev/vdd" {
 		t.Errorf("instances are %q", got)
 	}
 	r.Want(map[string]string{"filesys.mountdir": "/dev/vdd=/", "tmpfs.used": ""})
@@ -134,12 +134,12 @@ func TestFilesystemIDs(t *testing.T) {
 	}
 	mount("/dev/vda1", "/dev/vdb1")
 	r := newHarness(t, Options{Root: root, CacheDir: cache})
-	if got, want := ids(r.Instances(indomFilesys)), "0=/dev/vda1 1=/dev/vdb1"; got != want {
+	if got, want := instText(r.Instances(indomFilesys)), "0=/dev/vda1 1=/dev/vdb1"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	mount("/dev/vdc1", "/dev/vdb1")
 	r = newHarness(t, Options{Root: root, CacheDir: cache})
-	if got, want := ids(r.Instances(indomFilesys)), "1=/dev/vdb1 2=/dev/vdc1"; got != want {
+	if got, want := instText(r.Instances(indomFilesys)), "1=/dev/vdb1 2=/dev/vdc1"; got != want {
 		t.Errorf("a new agent has %q, want %q", got, want)
 	}
 	b, err := os.ReadFile(filepath.Join(cache, "60.5"))

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"github.com/gopcp/pmcd/agents/builtin/internal/ids"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
@@ -31,7 +32,7 @@ type instanceSet struct {
 	present    int    // number of instances that exist now
 	loadIDs    bool   // ids are read from a file
 	saveIDs    bool   // new instances are written to it
-	warnings   fileWarnings
+	warnings   ids.Warnings
 }
 
 var _ pmda.Finder = (*instanceSet)(nil)
@@ -54,8 +55,8 @@ func newInstances[T any](h *host, serial int) *instances[T] {
 }
 
 func newInstanceSet(h *host, serial int, newData func() any) *instanceSet {
-	s := &instanceSet{h: h, warnings: fileWarnings{h: h}, newData: newData, byName: make(map[string]*instance), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
-	s.cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warnings.warn})
+	s := &instanceSet{h: h, warnings: ids.Warnings{Log: h.Log}, newData: newData, byName: make(map[string]*instance), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
+	s.cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warnings.Warn})
 	return s
 }
 
@@ -79,7 +80,7 @@ func (s *instanceSet) begin() {
 	if s.loadIDs {
 		loaded, err := s.cache.TryLoad()
 		if err != nil {
-			s.warnings.warn(err)
+			s.warnings.Warn(err)
 		}
 		if loaded {
 			s.rebuild = true // ids may have changed
@@ -198,7 +199,7 @@ func (s *instanceSet) end() {
 	}
 	if s.saveIDs {
 		if err := s.cache.TrySave(); err != nil {
-			s.warnings.warn(err)
+			s.warnings.Warn(err)
 		}
 	}
 }
@@ -219,19 +220,5 @@ func (s *instanceSet) Each(yield func(inst int32, name string, data any) bool) {
 		if a := &s.list[i]; !yield(a.id, a.name, a.data) {
 			return
 		}
-	}
-}
-
-// fileWarnings are those about a file of ids.
-type fileWarnings struct {
-	h    *host
-	last string
-}
-
-// warn logs an error, unless it is the same as the last one.
-func (w *fileWarnings) warn(err error) {
-	if text := err.Error(); text != w.last {
-		w.last = text
-		w.h.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }

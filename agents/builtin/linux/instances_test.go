@@ -18,8 +18,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// ids returns instances as text: "0=lo 1=eth0".
-func ids(list []pdu.Inst) string {
+// instText returns instances as text: "0=lo 1=eth0".
+func instText(list []pdu.Inst) string {
 	var words []string
 	for _, i := range list {
 		words = append(words, fmt.Sprintf("%d=%s", i.ID, i.Name))
@@ -48,13 +48,13 @@ func TestIDs(t *testing.T) {
 		{"veth1 lo lo", "0=lo 2=veth1"},
 	} {
 		pmdatest.WriteFile(t, root, "proc/net/dev", netDev(strings.Fields(tt.there)...))
-		if got := ids(r.Instances(indomInterface)); got != tt.want {
+		if got := instText(r.Instances(indomInterface)); got != tt.want {
 			t.Errorf("with %q: %q, want %q", tt.there, got, tt.want)
 		}
 	}
 	r = newHarness(t, Options{Root: root, CacheDir: cache})
 	pmdatest.WriteFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
-	if got := ids(r.Instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
+	if got := instText(r.Instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
 		t.Errorf("a new agent has %q", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestNoCacheDir(t *testing.T) {
 	r := newHarness(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo))})
 	for i := range 20 {
 		pmdatest.WriteFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
-		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("%d=lo %d=veth%d", 1<<30, 1<<30+i+1, i); got != want {
+		if got, want := instText(r.Instances(indomInterface)), fmt.Sprintf("%d=lo %d=veth%d", 1<<30, 1<<30+i+1, i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/ids"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/cache"
@@ -30,7 +31,7 @@ type interrupts struct {
 	percpu   []optionalUint // sums, by number of the CPU
 	lines    *instances[irqLine]
 	cells    *cache.Cache // see rebuild
-	warnings fileWarnings // of cells
+	warnings ids.Warnings // of cells
 
 	errors, missed uint64
 	exists         bool
@@ -58,8 +59,8 @@ type irqRow struct {
 }
 
 func newInterrupts(h *host, path string, lines, cells int) *interrupts {
-	q := &interrupts{file: h.file(path), lines: newInstances[irqLine](h, lines), warnings: fileWarnings{h: h}}
-	q.cells = cache.New(pdu.NewInDom(h.domain, cells), cache.Options{Dir: h.CacheDir, Warn: q.warnings.warn})
+	q := &interrupts{file: h.file(path), lines: newInstances[irqLine](h, lines), warnings: ids.Warnings{Log: h.Log}}
+	q.cells = cache.New(pdu.NewInDom(h.domain, cells), cache.Options{Dir: h.CacheDir, Warn: q.warnings.Warn})
 	return q
 }
 
@@ -172,7 +173,7 @@ func (q *interrupts) rebuild(b []byte) {
 	defer q.lines.end()
 	loaded, err := q.cells.TryLoad()
 	if err != nil {
-		q.warnings.warn(err)
+		q.warnings.Warn(err)
 	}
 	q.cells.HideAll()
 	var full []byte
@@ -211,7 +212,7 @@ func (q *interrupts) rebuild(b []byte) {
 	}
 	if q.lines.saveIDs {
 		if err := q.cells.TrySave(); err != nil {
-			q.warnings.warn(err)
+			q.warnings.Warn(err)
 		}
 	}
 }

@@ -30,12 +30,12 @@ func TestZones(t *testing.T) {
 				"Normal::node0::lowmem_reserved0=0 Movable::node1::lowmem_reserved0=0 Movable::node1::lowmem_reserved1=0",
 		})
 	}
-	if got := ids(r.Instances(indomZone)); got != "0=node0 1=DMA::node0 2=Normal::node0 3=node1 4=Normal::node1" {
+	if got := instText(r.Instances(indomZone)); got != "0=node0 1=DMA::node0 2=Normal::node0 3=node1 4=Normal::node1" {
 		t.Errorf("instances are %s", got)
 	}
 	// Memory was plugged in. The zone had an id before.
 	pmdatest.WriteFile(t, root, "proc/zoneinfo", "Node 1, zone  Movable\n  pages free     6\n        present  7\n")
-	if got := ids(r.Instances(indomZone)); got != "5=Movable::node1" {
+	if got := instText(r.Instances(indomZone)); got != "5=Movable::node1" {
 		t.Errorf("instances are %s", got)
 	}
 }

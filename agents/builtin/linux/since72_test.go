@@ -385,7 +385,7 @@ func TestHugePagesKeepIDs(t *testing.T) {
 		}
 	}
 	r := newHarness(t, Options{Root: root, CacheDir: cache})
-	if got := ids(r.Instances(indomHugePages)) + ", " + ids(r.Instances(indomNodeHugePages)); got != "1=2048kB, 1=node2::2048kB" {
+	if got := instText(r.Instances(indomHugePages)) + ", " + instText(r.Instances(indomNodeHugePages)); got != "1=2048kB, 1=node2::2048kB" {
 		t.Errorf("instances %s", got)
 	}
 }

@@ -15,15 +15,14 @@ import (
 // instance that exists, and End.
 type Saved struct {
 	*cache.Cache
-	log         *slog.Logger
-	lastWarning string
+	warnings Warnings
 }
 
 // New returns an empty instance domain. dir is the directory of the file, see [cache.Options].
 // log gets warnings about the file; it has the fields of the agent.
 func New(indom pdu.InDom, dir string, log *slog.Logger) *Saved {
-	s := &Saved{log: log}
-	s.Cache = cache.New(indom, cache.Options{Dir: dir, Warn: s.warn})
+	s := &Saved{warnings: Warnings{Log: log}}
+	s.Cache = cache.New(indom, cache.Options{Dir: dir, Warn: s.warnings.Warn})
 	return s
 }
 
@@ -34,7 +33,7 @@ const maxInactive = 10_000
 // Begin reads the file, if that is not done, and hides all instances.
 func (s *Saved) Begin() {
 	if _, err := s.TryLoad(); err != nil {
-		s.warn(err)
+		s.warnings.Warn(err)
 	}
 	s.HideAll()
 }
@@ -44,14 +43,20 @@ func (s *Saved) Begin() {
 func (s *Saved) End() {
 	s.LimitInactive(maxInactive)
 	if err := s.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
-		s.warn(err)
+		s.warnings.Warn(err)
 	}
 }
 
-// warn logs an error of the file, unless it is the same as the last one.
-func (s *Saved) warn(err error) {
-	if text := err.Error(); text != s.lastWarning {
-		s.lastWarning = text
-		s.log.Warn("{agent}: ids of instances may change at a restart: {error}", "error", text)
+// Warnings are those about a file of ids.
+type Warnings struct {
+	Log  *slog.Logger // with the fields of the agent
+	last string
+}
+
+// Warn logs an error of the file, unless it is the same as the last one.
+func (w *Warnings) Warn(err error) {
+	if text := err.Error(); text != w.last {
+		w.last = text
+		w.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }
