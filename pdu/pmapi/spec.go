@@ -33,7 +33,6 @@ type Spec struct {
 	// Method, or if pmcd demands it of clients that do not use a Unix socket.
 	User, Password string
 	Method         string // of SASL, such as PLAIN; "" for the best that pmcd offers
-	Realm          string // of SASL; none of the methods here uses it
 }
 
 // Secure says whether a connection uses TLS.
@@ -86,7 +85,6 @@ func (s Spec) String() string {
 	attr("container", s.Container)
 	attr("user", s.User)
 	attr("method", s.Method)
-	attr("realm", s.Realm)
 	switch {
 	case s.Secure == SecureRelaxed:
 		attr("secure", "relaxed")

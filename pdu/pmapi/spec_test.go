@@ -41,7 +41,7 @@ var specs = []struct {
 	{"pcp", Spec{Host: "pcp"}},
 	{"pcps", Spec{Host: "pcps"}},
 	{"pcp://unix:44321", Spec{Host: "unix", Ports: []int{44321}}},
-	{"host?user=a%26b%20c+d&password=p%25,x&realm=r", Spec{Host: "host", User: "a&b c+d", Password: "p%,x", Realm: "r"}},
+	{"host?user=a%26b%20c+d&password=p%25,x&realm=r", Spec{Host: "host", User: "a&b c+d", Password: "p%,x"}},
 	{"host?pass=a=b,c=d", Spec{Host: "host", Password: "a=b,c=d"}},
 	{"host?pass=a/b?c", Spec{Host: "host", Password: "a/b?c"}},
 	{"host?secure=relaxed", Spec{Host: "host", Secure: SecureRelaxed}},

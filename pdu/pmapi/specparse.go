@@ -34,8 +34,8 @@ var schemes = []string{"pcp:", "pcps:", "unix:", "local:"}
 //
 // A host or proxy may be an address; that of IPv6 is in brackets. A path is absolute, with or
 // without the slash at its start. After a question mark there may be attributes, separated by
-// ampersands: container, user (or username), pass (or password), method (or authmeth), realm,
-// and secure (relaxed or enforce). Their values are decoded as those in URLs are, except that
+// ampersands: container, user (or username), pass (or password), method (or authmeth), realm
+// (which is not used), and secure (relaxed or enforce). Their values are decoded as those in URLs are, except that
 // a plus sign stands for itself. The empty specification is local:.
 //
 // libpcp differs: it ignores unknown attributes and what follows a slash behind the host, and
@@ -178,7 +178,7 @@ var attributeNames = map[string]string{
 	"user":      "user", "username": "user",
 	"pass": "pass", "password": "pass",
 	"method": "method", "authmeth": "method",
-	"realm":  "realm",
+	"realm":  "", // of SASL; none of the methods here uses it
 	"secure": "secure",
 }
 
@@ -233,8 +233,6 @@ func (s *Spec) set(key, value string) error {
 		s.Password = value
 	case "method":
 		s.Method = strings.ToUpper(value)
-	case "realm":
-		s.Realm = value
 	case "secure":
 		switch value {
 		case "relaxed":
