@@ -129,7 +129,7 @@ agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
 agenttest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
-conn: ./quota agents/rawio pdu golang.org/x/sys
+conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext

@@ -105,15 +105,14 @@ type Session interface {
 	// each client that connects and disconnects would cost half as much again.
 	Disconnected()
 
-	// BeforeWait is called when Read, Write or a TLS handshake may have to wait for the
-	// client, by the goroutine that does. It must not wait.
+	// BeforeWait is called when Read or Write has to wait for the client, by the
+	// goroutine that does. It must not wait.
 	BeforeWait()
 
-	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before a
-	// handshake, Wait or Read computes with what has arrived. It may wait, for a slot. Wait
-	// calls BeforeWait after it if there was no data in the input. An error ends the
-	// connection. It must not be io.EOF, with which crypto/tls uses what has arrived.
-	BeforeDecrypt() error
+	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before Wait
+	// or Read decrypts what has arrived. It may wait, for a slot. Wait calls
+	// BeforeWait after it if there was no data in the input.
+	BeforeDecrypt()
 
 	// Memory returns the Account of the client, for replies that it does not read. It is
 	// called during a Write.

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
@@ -61,7 +62,6 @@ type harness struct {
 	tls     TLS
 
 	memory quota.Limit // of the Accounts of Sessions
-	noSlot error       // of BeforeDecrypt
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
 	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
@@ -171,7 +171,6 @@ var errTest = errors.New("interrupted by the test")
 func (h *harness) Accept(c Conn) (Session, []byte) {
 	s := &echo{h: h, c: c, line: c, ended: make(chan struct{}), secured: make(chan struct{})}
 	s.client.GiveWay = func(err error) { c.Interrupt(err); c.Abort() }
-	s.noSlot = h.noSlot
 	s.memory = h.memory.Open(&s.client)
 	h.newClient <- s
 	if h.atOnce {
@@ -190,7 +189,6 @@ type echo struct {
 	secured chan struct{} // closed when the handshake has succeeded
 	waits   atomic.Int32  // calls of BeforeWait
 	decrypt atomic.Int32  // calls of BeforeDecrypt
-	noSlot  error         // of BeforeDecrypt
 	ended   chan struct{} // closed at the end; then the following may be read
 
 	got []byte
@@ -211,10 +209,7 @@ func (s *echo) BeforeWait()   { s.waits.Add(1) }
 
 func (s *echo) Memory() *quota.Account { return s.memory }
 
-func (s *echo) BeforeDecrypt() error {
-	s.decrypt.Add(1)
-	return s.noSlot
-}
+func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
 
 func (s *echo) Serve() {
 	for {
@@ -271,7 +266,7 @@ func (s *echo) secure() error {
 			return err
 		}
 	}
-	l, err := s.h.tls.Server(s.c, s.h.serverTLS(int(s.h.secures.Add(1))), pending, s.h.hold)
+	l, err := s.h.tls.Server(s.c, s.h.serverTLS(int(s.h.secures.Add(1))), pending, &fairqueue.Key{Member: 1}, s.h.hold)
 	s.line = l
 	if err == nil {
 		close(s.secured)

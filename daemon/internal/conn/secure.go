@@ -6,6 +6,8 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/fairqueue"
 )
 
 // A TLS makes connections secure. Its fields must not change while it is used.
@@ -13,6 +15,8 @@ type TLS struct {
 	// Timeout returns how long a client may take for the handshake, and for the rest of a
 	// record that has begun to arrive. 0 is DefaultTLSTimeout.
 	Timeout func() time.Duration
+
+	handshakes handshakes
 }
 
 // DefaultTLSTimeout is the limit of TLS.Timeout where there is no other. Without a limit,
@@ -26,11 +30,18 @@ func (t *TLS) timeout() time.Duration {
 	return DefaultTLSTimeout
 }
 
+// Handshakes returns how many handshakes are computed, and how many may be at a time.
+func (t *TLS) Handshakes() (n, most int64) {
+	l := t.handshakes.slots()
+	return l.Used(), l.Limit()
+}
+
 // Server makes the server's part of a TLS handshake on c, and returns a Conn for what is in
-// the TLS connection. pending is what was read from c already and belongs to it. Server calls
-// BeforeWait and BeforeDecrypt of the Session, as reads of a Secure do, because to compute a
-// handshake takes a CPU for nearly a millisecond. hold is called with how many bytes the
-// handshake may have in memory, each time that there are more; its error ends the handshake.
+// the TLS connection. pending is what was read from c already and belongs to it. At most
+// max(1, GOMAXPROCS-1) handshakes are computed at a time; the others take turns by their
+// keys. A handshake that waits for its client is not counted. hold is called with how many
+// bytes the handshake may have in memory, each time that there are more; its error ends the
+// handshake.
 //
 // The goroutine that serves c calls Server. From then on it must use the Conn that Server
 // returns, also if there is an error: then only Close. c is still good for the methods of
@@ -39,13 +50,15 @@ func (t *TLS) timeout() time.Duration {
 // crypto/tls is used in a way that its documentation allows: a Read that fails with a
 // temporary net.Error does not end the connection after the handshake. So an idle
 // connection needs no goroutine and no buffer of its own.
-func (t *TLS) Server(c Conn, cfg *tls.Config, pending []byte, hold func(n int64) error) (*Secure, error) {
+func (t *TLS) Server(c Conn, cfg *tls.Config, pending []byte, key *fairqueue.Key, hold func(n int64) error) (*Secure, error) {
 	s := &Secure{plainConn: c.(plainConn), limits: t}
 	deadline := time.Now().Add(t.timeout())
-	s.records = recordConn{plain: s.plainConn, pending: pending, handshake: &handshake{deadline, hold}}
+	h := &handshake{slots: t.handshakes.slots(), plain: s.plainConn, key: key, deadline: deadline, hold: hold}
+	s.records = recordConn{plain: s.plainConn, pending: pending, handshake: h}
 	s.tls = tls.Server(&s.records, cfg)
 	s.plainConn.SetReadDeadline(deadline)
 	err := s.tls.Handshake()
+	h.end()
 	s.records.handshake, s.records.quiet = nil, 0
 	if err != nil {
 		s.failed = true
@@ -66,8 +79,14 @@ type plainConn interface {
 	beginReply(size int)
 	endReply()
 
+	// ended returns a channel that is closed when Interrupt or Abort has been called.
+	ended() <-chan struct{}
+
+	// interrupted returns the error of Interrupt, or nil.
+	interrupted() error
+
 	// These call the methods of the Session.
-	beforeDecrypt() error
+	beforeDecrypt()
 	beforeWait()
 }
 
@@ -120,9 +139,7 @@ func (s *Secure) Wait() error {
 			return err
 		}
 		s.records.ready = true
-		if err := s.plainConn.beforeDecrypt(); err != nil {
-			return err
-		}
+		s.plainConn.beforeDecrypt()
 	}
 }
 

@@ -33,12 +33,6 @@ const (
 // errQuiet ends the connection of a client that sends more than these limits.
 var errQuiet = fmt.Errorf("it sends too many TLS bytes without application data: more than %d, or %d while it is idle", maxHandshakeInput, maxQuietInput)
 
-// A handshake has the limits of a TLS handshake.
-type handshake struct {
-	deadline time.Time
-	hold     func(n int64) error // accounts for memory
-}
-
 // A recordConn is the plainConn of a Secure, as crypto/tls reads and writes it.
 type recordConn struct {
 	plain   plainConn
@@ -78,12 +72,7 @@ func (s *recordConn) Read(b []byte) (n int, err error) {
 		if err := s.handshake.hold(2 * int64(s.quiet)); err != nil {
 			return n, err
 		}
-	}
-	if err := s.plain.beforeDecrypt(); err != nil { // what was read may have been waited for
-		return n, err
-	}
-	if s.handshake != nil && !time.Now().Before(s.handshake.deadline) {
-		return n, os.ErrDeadlineExceeded // nothing is computed that is too late
+		return n, s.handshake.begin()
 	}
 	return n, nil
 }
@@ -93,7 +82,7 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	switch {
 	case s.handshake != nil:
 		if s.plain.buffered() == 0 {
-			s.plain.beforeWait()
+			s.handshake.end()
 		}
 	case s.held:
 		return 0, errNoInput
@@ -109,6 +98,9 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	switch {
 	case n > 0:
 		err = nil
+		if s.handshake == nil { // Read may have waited, and handshakes have turns of their own
+			s.plain.beforeDecrypt()
+		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = os.ErrDeadlineExceeded // which is temporary; with the name of a file it is not
 	}
@@ -127,7 +119,7 @@ func (s *recordConn) Write(b []byte) (int, error) {
 	}
 	// The client may be slow to read. What is computed after that is little, until there is
 	// more input.
-	s.plain.beforeWait()
+	s.handshake.end()
 	timer := time.AfterFunc(time.Until(s.handshake.deadline), s.plain.Abort)
 	n, err := s.plain.Write(b)
 	if !timer.Stop() {

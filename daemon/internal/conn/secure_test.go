@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,6 +123,9 @@ func TestHandshakeDeadline(t *testing.T) {
 				if !errors.Is(p.s.err, os.ErrDeadlineExceeded) {
 					t.Errorf("ended with %v, want a timeout", p.s.err)
 				}
+				if n := h.tls.handshakes.slots().Used(); n != 0 {
+					t.Errorf("%d handshakes have a slot", n)
+				}
 			})
 		}
 	})
@@ -141,97 +143,43 @@ type quitConn struct{ *heldConn }
 
 func (quitConn) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Handshakes that do not end do not stop the others.
-func TestHandshakesTogether(t *testing.T) {
+// A client that does not read has no slot, so others finish their handshakes.
+func TestHandshakeThatDoesNotRead(t *testing.T) {
 	eachTLS(t, func(t *testing.T, k kind) {
-		h := newHarness(t, k, 100)
-		before := runtime.NumGoroutine()
-		const many = 50
-		var silent, peers []*peer
-		for i := range many {
-			p := h.dialPlain()
-			if i%2 == 0 {
-				silent = append(silent, p)
-				hello := clientHello(&heldConn{Conn: p.conn, hold: true})
-				p.conn.Write(hello[:(i+1)*len(hello)/many+1])
-			} else {
-				peers = append(peers, p)
-			}
-		}
-		var all sync.WaitGroup
-		for _, p := range peers {
-			all.Go(func() {
-				if err := p.secure(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		for _, p := range peers {
-			p.ask("xy")
-		}
-		for _, p := range silent {
-			select {
-			case <-p.s.secured:
-				t.Error("a handshake has succeeded")
-			default:
-			}
-			p.conn.Close()
-			<-p.s.ended
-		}
-		h.parked(len(peers))
-		for _, p := range peers {
-			p.conn.Close()
-			<-p.s.ended
-		}
-		testutil.Eventually(t, "no goroutines", func() bool { return runtime.NumGoroutine() <= before })
-	})
-}
-
-// What waits for its slot until pmcd ends, or is too late then, computes nothing.
-func TestHandshakeWithoutSlot(t *testing.T) {
-	eachTLS(t, func(t *testing.T, k kind) {
-		h := newHarness(t, k, 100, func(h *harness) { h.atOnce, h.noSlot = true, errTest })
-		p := h.dialPlain()
-		if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {
-			t.Fatal(err)
-		}
-		<-p.s.ended
-		if !errors.Is(p.s.err, errTest) {
-			t.Errorf("ended with %v", p.s.err)
-		}
-		if b, _ := io.ReadAll(p.conn); len(b) > 100 { // more than an alert
-			t.Errorf("the server has sent %d bytes", len(b))
-		}
-	})
-}
-
-// A handshake has a slot from input to the wait for more, or for the client to read.
-func TestHandshakeSlots(t *testing.T) {
-	eachTLS(t, func(t *testing.T, k kind) {
+		large := noReader()
+		stalled := new(handshakes).most()
 		h := newHarness(t, k, 100, func(h *harness) {
 			h.atOnce = true
-			h.serverTLS = func(int) *tls.Config { return noReader() }
+			h.serverTLS = func(n int) *tls.Config {
+				if n <= stalled {
+					return large
+				}
+				return serverTLS()
+			}
 		})
-		p := h.dialPlain()
-		testutil.Eventually(t, "it waits for input", func() bool { return p.s.waits.Load() > 0 })
-		if n := p.s.decrypt.Load(); n != 0 {
-			t.Errorf("%d slots were taken before there was input", n)
+		var peers []*peer
+		for i := range stalled {
+			p := h.dialPlain()
+			testutil.Eventually(t, "a handshake", func() bool { return int(h.secures.Load()) == i+1 })
+			if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {
+				t.Fatal(err)
+			}
+			peers = append(peers, p)
+			// The first byte of its flight is there: it has had its slot.
+			if _, err := io.ReadFull(p.conn, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		waits := p.s.waits.Load()
-		if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {
-			t.Fatal(err)
+		h.dial().ask("xy")
+		for _, p := range peers {
+			select {
+			case <-p.s.ended:
+				t.Errorf("it has ended: %v", p.s.err)
+			default:
+			}
+			p.s.c.Abort()
+			<-p.s.ended
 		}
-		// The first byte of its flight is there, and the rest has no room.
-		if _, err := io.ReadFull(p.conn, make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		testutil.Eventually(t, "it waits for the client to read", func() bool { return p.s.waits.Load() > waits })
-		if p.s.decrypt.Load() == 0 {
-			t.Error("no slot was taken for the ClientHello")
-		}
-		p.s.c.Abort()
-		<-p.s.ended
 	})
 }
 

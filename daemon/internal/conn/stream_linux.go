@@ -222,11 +222,11 @@ func (c *linuxConn) writeNow(b []byte) (rest []byte, err error) {
 
 // These methods implement plainConn.
 
-func (c *linuxConn) buffered() int        { return len(c.in) }
-func (c *linuxConn) beginReply(size int)  { c.reply.size = size }
-func (c *linuxConn) endReply()            { c.reply.end() }
-func (c *linuxConn) beforeDecrypt() error { return c.session.BeforeDecrypt() }
-func (c *linuxConn) beforeWait()          { c.session.BeforeWait() }
+func (c *linuxConn) buffered() int       { return len(c.in) }
+func (c *linuxConn) beginReply(size int) { c.reply.size = size }
+func (c *linuxConn) endReply()           { c.reply.end() }
+func (c *linuxConn) beforeDecrypt()      { c.session.BeforeDecrypt() }
+func (c *linuxConn) beforeWait()         { c.session.BeforeWait() }
 
 // A slowLinux is a linuxConn as a slowStream.
 type slowLinux struct{ *linuxConn }

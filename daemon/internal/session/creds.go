@@ -97,9 +97,10 @@ func (r *request) secure(flags pdu.Features) (goOn bool, err error) {
 	}
 	pending := slices.Clone(r.in[r.next:])
 	r.in = r.in[:r.next]
-	r.s.BeforeWait() // a handshake is no request in progress
-	r.s.stream, err = r.s.srv.tls.Server(r.s.stream, policy.Config(), pending, r.s.holdRequest)
-	r.s.cpu.TakeAgain()
+	r.s.wait(func() { // handshakes have turns of their own
+		r.s.BeforeWait()
+		r.s.stream, err = r.s.srv.tls.Server(r.s.stream, policy.Config(), pending, &r.s.client.Key, r.s.holdRequest)
+	})
 	if err != nil {
 		return false, &handshakeError{err}
 	}

@@ -36,6 +36,10 @@ func (s *Server) Limits() []quota.Status {
 		s.unanswered.Status(),
 		{Name: "large replies", Unit: "bytes", Used: s.large.Used(), Limit: s.large.Limit()},
 	}
+	if s.Secure() {
+		n, most := s.tls.Handshakes()
+		list = append(list, quota.Status{Name: "TLS handshakes", Used: n, Limit: most})
+	}
 	if h := s.admission.sasl(); h != nil {
 		n, most := h.LoginLimit()
 		list = append(list, quota.Status{Name: "logins", Used: n, Limit: most})

@@ -1,7 +1,5 @@
 package session
 
-import "errors"
-
 // A session has a slot (package slots) while it handles a request, and none while it waits.
 
 // wait calls f, which may wait. If the session has a slot, others may have it meanwhile.
@@ -34,19 +32,12 @@ func (s *session) endProgress() {
 
 // BeforeDecrypt implements conn.Session. What arrives in TLS has a cost before it is known
 // whether there is a request in it.
-func (s *session) BeforeDecrypt() error {
+func (s *session) BeforeDecrypt() {
 	if s.srv.slots.Busy() { // there may be many that wait
 		s.stream.Compact()
 	}
 	s.cpu.Take()
-	if s.srv.calls.Ended.Load() { // thousands of handshakes may have waited
-		return errEnding
-	}
-	return nil
 }
-
-// errEnding ends sessions that have waited for a slot until the end of pmcd.
-var errEnding = errors.New("pmcd is ending")
 
 // BeforeWait implements conn.Session. Nothing of the turn is needed any more but the input
 // and what is being written.

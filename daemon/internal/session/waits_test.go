@@ -429,7 +429,7 @@ func TestNoSlotBeforeProgress(t *testing.T) {
 	s.srv.inProgress.Start(&other, 1, &s.client.Key)
 	done := make(chan struct{})
 	c.input <- c.unread
-	c.onWait = func() { s.BeforeDecrypt() }
+	c.onWait = s.BeforeDecrypt
 	go func() {
 		defer close(done)
 		s.session.Serve()

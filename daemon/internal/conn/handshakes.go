@@ -1,0 +1,73 @@
+package conn
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/fairqueue"
+)
+
+// handshakes limit how many handshakes are computed at a time. A signature with an RSA key
+// takes a CPU for nearly a millisecond, and an attacker with many connections would have all
+// CPUs.
+type handshakes struct {
+	once    sync.Once
+	limiter *fairqueue.Limiter
+}
+
+// most returns how many are computed at a time.
+func (h *handshakes) most() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+
+// slots returns the Limiter, in which the size of each handshake is 1.
+func (h *handshakes) slots() *fairqueue.Limiter {
+	h.once.Do(func() { h.limiter = fairqueue.NewLimiter(int64(h.most())) })
+	return h.limiter
+}
+
+// A handshake is that of one connection. It has a slot while it is computed.
+type handshake struct {
+	slots    *fairqueue.Limiter
+	plain    plainConn
+	key      *fairqueue.Key
+	deadline time.Time
+	hold     func(n int64) error // accounts for memory
+	slot     *fairqueue.Use      // nil if it has none
+}
+
+// begin takes a slot, within the deadline, if h has none. It fails with
+// os.ErrDeadlineExceeded, or if the connection is interrupted or aborted.
+func (h *handshake) begin() error {
+	if h.slot != nil {
+		return nil
+	}
+	h.slot = new(fairqueue.Use)
+	if h.slots.Start(h.slot, 1, h.key) {
+		return nil
+	}
+	timer := time.NewTimer(time.Until(h.deadline))
+	defer timer.Stop()
+	err := os.ErrDeadlineExceeded
+	select {
+	case <-h.slot.Begun():
+		return nil
+	case <-timer.C:
+	case <-h.plain.ended():
+		// It is not io.EOF itself, with which crypto/tls would use what was read.
+		err = fmt.Errorf("the connection has ended: %w", cmp.Or(h.plain.interrupted(), io.EOF))
+	}
+	h.end()
+	return err
+}
+
+// end gives the slot back, if h has one.
+func (h *handshake) end() {
+	if h.slot != nil {
+		h.slot.End()
+		h.slot = nil
+	}
+}
