@@ -23,7 +23,7 @@ func (d *Daemon) newSessions() *session.Server {
 		MaxPDU:           d.cfg.MaxPDU,
 		MaxContexts:      d.cfg.MaxContexts,
 		MaxMetrics:       d.cfg.MaxMetrics,
-		Memory:           d.memory,
+		ClientMemory:     d.cfg.ClientMemory,
 		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.MemoryLimit),
 		LargeReplies:     PartOf(session.DefaultLargeReplies, d.cfg.MemoryLimit),
 		Relays:           d.cfg.Relays,

@@ -24,7 +24,6 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
-	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
@@ -48,7 +47,6 @@ type Daemon struct {
 	sasl     atomic.Pointer[sasl.Host]     // nil if clients cannot log in
 	agentSet *agentset.Set
 	labels   *labels.Host
-	memory   *quota.Limit // of what clients make pmcd keep
 	sessions *session.Server
 	reloader *reload.Reloader
 	acceptor atomic.Pointer[conn.Acceptor] // stored by Run
@@ -96,7 +94,6 @@ func New(ctx context.Context, cfg Config) (*Daemon, error) {
 
 	d.agentSet = d.newAgentSet()
 	d.labels = d.newLabels()
-	d.memory = &quota.Limit{Name: "client memory", Unit: "bytes", All: cfg.ClientMemory}
 	d.sessions = d.newSessions()
 	d.reloader = d.newReloader()
 	if err := d.reloader.Load(ctx); err != nil {

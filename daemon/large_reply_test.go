@@ -39,7 +39,7 @@ func TestLargeReplyIsHeldOnce(t *testing.T) {
 			before := testutil.LiveHeap()
 			c.send(&pdu.Fetch{PMIDs: tt.ids})
 			testutil.Eventually(t, "the client has unread bytes", func() bool {
-				return r.held() > size/2
+				return r.held("unread replies") > size/2
 			})
 			if held := testutil.LiveHeap() - before; held > tt.size*5/4 { // less, if memory of a test before was freed meanwhile
 				t.Errorf("%d bytes for a reply of %d", held, tt.size)

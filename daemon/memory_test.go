@@ -29,7 +29,7 @@ func (c *client) fetchInst(context int32) string {
 // Clients of one host that fill the memory give way to smaller ones of that host, and to
 // another host.
 func TestProfilesOfManyClients(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.ClientMemory = 1000 << 10 }, nil)
+	r := newHarness(t, func(c *Config) { c.ClientMemory = 4 * 1000 << 10 }, nil)
 	const size, most = 60 << 10, 4 // with its request, a client of one profile holds less than one of four
 	var greedy []*client
 	for range 5 {
@@ -54,7 +54,7 @@ func TestProfilesOfManyClients(t *testing.T) {
 			t.Fatalf("another client, context %d: %s", context, got)
 		}
 	}
-	r.awaitLogged(t, "is disconnected: client memory: it has")
+	r.awaitLogged(t, "is disconnected: profiles: it has")
 	left := 0
 	for _, c := range greedy {
 		b, err := pdu.Append(nil, 7, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{id(240, 3)}})
@@ -69,7 +69,7 @@ func TestProfilesOfManyClients(t *testing.T) {
 	if left > 1 {
 		t.Errorf("%d clients with many profiles are left", left)
 	}
-	if n := r.held(); n > 1000<<10 {
+	if n := r.held("profiles"); n > 1000<<10 {
 		t.Errorf("clients hold %d bytes", n)
 	}
 }
@@ -77,7 +77,7 @@ func TestProfilesOfManyClients(t *testing.T) {
 // Requests that never end do not take more memory than there is, and none when their
 // clients have gone.
 func TestIncompleteRequests(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.ClientMemory = 200 << 10 }, nil)
+	r := newHarness(t, func(c *Config) { c.ClientMemory = 12 * 200 << 10 }, nil)
 	half := make([]byte, 40<<10)
 	binary.BigEndian.PutUint32(half, 60<<10)
 	binary.BigEndian.PutUint32(half[4:], uint32(pdu.TypeProfile))
@@ -88,7 +88,7 @@ func TestIncompleteRequests(t *testing.T) {
 		c.sendBytes(half)
 	}
 	testutil.Eventually(t, "some are disconnected", func() bool {
-		return r.logged("is disconnected: client memory: it has") && r.held() <= 200<<10
+		return r.logged("is disconnected: incomplete requests: it has") && r.held("incomplete requests") <= 200<<10
 	})
 	other := r.dialTo("unix", r.unix, 0)
 	other.send(largeProfile(0, 1, 20<<10))
@@ -98,8 +98,15 @@ func TestIncompleteRequests(t *testing.T) {
 	for _, c := range append(clients, other) {
 		c.Conn.Close()
 	}
-	testutil.Eventually(t, "no memory is used", func() bool { return r.held() == 0 })
+	testutil.Eventually(t, "no memory is used", func() bool { return r.held("incomplete requests") == 0 })
 }
 
-// held returns how many bytes clients hold.
-func (r *harness) held() int64 { return r.memory.Status().Used }
+// held returns how many bytes clients hold of a kind.
+func (r *harness) held(kind string) int64 {
+	for _, l := range r.Limits() {
+		if l.Name == kind {
+			return l.Used
+		}
+	}
+	return -1
+}

@@ -10,7 +10,7 @@ import (
 func TestMemoryLimit(t *testing.T) {
 	limits := []daemon.LimitStatus{
 		{Name: "clients", Used: 7, Limit: 1000},
-		{Name: "client memory", Unit: "bytes", Used: 10 << 20, Limit: 30 << 20},
+		{Name: "profiles", Unit: "bytes", Used: 10 << 20, Limit: 30 << 20},
 		{Name: "large replies", Unit: "bytes", Limit: 64 << 20},
 	}
 	for group, spare := range map[int64]int64{0: spareMemory, 1 << 40: spareMemory, 64 << 20: spareMemory / 8} {

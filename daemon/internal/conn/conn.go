@@ -114,9 +114,9 @@ type Session interface {
 	// BeforeWait after it if there was no data in the input.
 	BeforeDecrypt()
 
-	// Memory returns the Account of the client, for replies that it does not read. It is
+	// Unread returns the Account of the client for replies that it does not read. It is
 	// called during a Write.
-	Memory() *quota.Account
+	Unread() *quota.Account
 
 	// Serve serves the client until Wait fails. It is called on a goroutine of its
 	// own. It closes the Conn unless the error is ErrParked. It may return before

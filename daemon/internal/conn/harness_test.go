@@ -61,7 +61,7 @@ type harness struct {
 	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
 	tls     TLS
 
-	memory quota.Limit // of the Accounts of Sessions
+	unread quota.Limit // of the Accounts of Sessions
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
 	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
@@ -90,7 +90,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 	h := &harness{t: t, kind: k, network: k.network, addr: path, readSize: readSize, newClient: make(chan *echo, 2000)}
 	h.tls.Timeout = func() time.Duration { return 30 * time.Second }
 	h.serverTLS = func(int) *tls.Config { return serverTLS() }
-	h.memory.All = 64 << 20
+	h.unread.All = 64 << 20
 	for _, f := range change {
 		f(h)
 	}
@@ -171,7 +171,7 @@ var errTest = errors.New("interrupted by the test")
 func (h *harness) Accept(c Conn) (Session, []byte) {
 	s := &echo{h: h, c: c, line: c, ended: make(chan struct{}), secured: make(chan struct{})}
 	s.client.GiveWay = func(err error) { c.Interrupt(err); c.Abort() }
-	s.memory = h.memory.Open(&s.client)
+	s.unread = h.unread.Open(&s.client)
 	h.newClient <- s
 	if h.atOnce {
 		return s, nil
@@ -185,7 +185,7 @@ type echo struct {
 	c       Conn         // of which other goroutines use the Handle
 	line    Conn         // c, or what is in its TLS connection
 	client  quota.Client // a process of a user with all others
-	memory  *quota.Account
+	unread  *quota.Account
 	secured chan struct{} // closed when the handshake has succeeded
 	waits   atomic.Int32  // calls of BeforeWait
 	decrypt atomic.Int32  // calls of BeforeDecrypt
@@ -207,7 +207,7 @@ func (s *echo) First(in []byte) ([]byte, bool) {
 func (s *echo) Disconnected() { s.end(io.EOF) }
 func (s *echo) BeforeWait()   { s.waits.Add(1) }
 
-func (s *echo) Memory() *quota.Account { return s.memory }
+func (s *echo) Unread() *quota.Account { return s.unread }
 
 func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
 

@@ -367,9 +367,9 @@ func TestUnreadSecureReply(t *testing.T) {
 		h := newHarness(t, k, 100)
 		p := h.dial()
 		p.ask("x*")
-		testutil.Eventually(t, "a slow reply", func() bool { return h.memory.Status().Used > 2 }) // the first one is "x*"
+		testutil.Eventually(t, "a slow reply", func() bool { return h.unread.Status().Used > 2 }) // the first one is "x*"
 		for range 100 {
-			if n := h.memory.Status().Used; n != largeReply {
+			if n := h.unread.Status().Used; n != largeReply {
 				t.Fatalf("%d bytes are not read, want %d", n, largeReply)
 			}
 			if _, err := io.ReadFull(p.conn, make([]byte, 10_000)); err != nil {
@@ -379,7 +379,7 @@ func TestUnreadSecureReply(t *testing.T) {
 		if _, err := io.ReadFull(p.conn, make([]byte, largeReply-100*10_000)); err != nil {
 			t.Fatal(err)
 		}
-		testutil.Eventually(t, "all is read", func() bool { return h.memory.Status().Used == 0 })
+		testutil.Eventually(t, "all is read", func() bool { return h.unread.Status().Used == 0 })
 		p.ask("xy")
 	})
 }

@@ -194,7 +194,7 @@ func (c *linuxConn) Write(b []byte) (int, error) {
 		if !announced {
 			c.reply.size = len(b)
 		}
-		err = c.reply.write(slowLinux{c}, rest, c.session.Memory())
+		err = c.reply.write(slowLinux{c}, rest, c.session.Unread())
 		if !announced {
 			c.reply.end()
 		}

@@ -50,15 +50,15 @@ type slowReply struct {
 }
 
 // write writes b at the pace of the peer of s. b is all or a piece of the rest of the reply.
-// memory is the Account of its client.
-func (r *slowReply) write(s slowStream, b []byte, memory *quota.Account) error {
+// account is that of its client.
+func (r *slowReply) write(s slowStream, b []byte, account *quota.Account) error {
 	if r.unread == nil {
 		now := time.Now()
 		r.look, r.progress, r.before = now, now, s.unsent()
-		if err := memory.Hold(int64(r.size)); err != nil {
+		if err := account.Hold(int64(r.size)); err != nil {
 			return err
 		}
-		r.unread = memory
+		r.unread = account
 	}
 	for {
 		now := time.Now()

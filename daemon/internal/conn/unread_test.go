@@ -153,7 +153,7 @@ func TestStoppedClient(t *testing.T) {
 		}
 		testutil.Eventually(t, "pmcd has the request", func() bool { return h.withInput.Load() == 2 })
 		h.parked(1)
-		testutil.Eventually(t, "nothing is held", func() bool { return h.memory.Status().Used == 0 })
+		testutil.Eventually(t, "nothing is held", func() bool { return h.unread.Status().Used == 0 })
 		p.expect("ab")
 		p.ask("cd")
 	})
@@ -217,7 +217,7 @@ func TestGivesWayDuringWrite(t *testing.T) {
 		h := newHarness(t, k, 100)
 		p := h.dial()
 		p.ask("x*")
-		testutil.Eventually(t, "the reply waits for its client", func() bool { return h.memory.Status().Used >= largeReply })
+		testutil.Eventually(t, "the reply waits for its client", func() bool { return h.unread.Status().Used >= largeReply })
 		want := &quota.Error{Limit: new(quota.Limit)}
 		p.s.client.GiveWay(want)
 		if <-p.s.ended; !errors.Is(p.s.err, want) {
@@ -230,12 +230,12 @@ func TestGivesWayDuringWrite(t *testing.T) {
 // has no more than others is the last.
 func TestUnreadReplies(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		h := newHarness(t, k, 100, func(h *harness) { h.memory.All = 2*largeReply + largeReply/2 })
+		h := newHarness(t, k, 100, func(h *harness) { h.unread.All = 2*largeReply + largeReply/2 })
 		peers := []*peer{h.dial(), h.dial(), h.dial()}
 		for i, p := range peers[:2] {
 			p.ask("x*")
 			testutil.Eventually(t, "the reply waits for its client", func() bool {
-				return h.memory.Status().Used >= int64(i+1)*largeReply // the echo is a write, too
+				return h.unread.Status().Used >= int64(i+1)*largeReply // the echo is a write, too
 			})
 		}
 		peers[2].ask("x*")

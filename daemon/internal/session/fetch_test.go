@@ -10,7 +10,6 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/daemon/internal/agenttest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
-	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -135,9 +134,9 @@ func largeProfile(context, inst int32, n int) *pdu.Profile {
 // for all of them. A profile that is refused leaves none in its place.
 func TestProfilesOfOneClient(t *testing.T) {
 	log, logs := logtest.NewLog()
-	c := dial(t, newServer(t, tableOf(t, nil), func(c *Config) {
-		c.MaxContexts, c.Memory, c.Log = 8, &quota.Limit{Name: "client memory", All: 140 << 10}, log
-	}))
+	srv := newServer(t, tableOf(t, nil), func(c *Config) { c.MaxContexts, c.Log = 8, log })
+	srv.limits.profiles.All = 100 << 10
+	c := dial(t, srv)
 	fetch := func(context int32) string {
 		return c.do(&pdu.Fetch{Context: context, PMIDs: []pdu.PMID{id(240, 3)}})
 	}
@@ -166,7 +165,7 @@ func TestProfilesOfOneClient(t *testing.T) {
 	if got := fetch(2); got != "240.0.3=102" {
 		t.Errorf("a smaller one: %s", got)
 	}
-	if len(logs.With("a profile is refused (EAGAIN): client memory: it has")) == 0 {
+	if len(logs.With("a profile is refused (EAGAIN): profiles: it has")) == 0 {
 		t.Error("it is not in the log")
 	}
 }

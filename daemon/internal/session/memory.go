@@ -19,10 +19,24 @@ const DefaultMaxInProgress = 1024
 // count.
 const maxUnanswered = 4096
 
-// holdings are what one client holds of what is limited. The goroutine of the session uses them.
+// limits are what the clients of a Server may hold together. The memory has a limit for each
+// kind: those who hold much of one do not take the rest, and what gives way is found among few.
+type limits struct {
+	profiles, requests, unread, unanswered quota.Limit
+}
+
+// set sets the limits, of so many bytes of memory.
+func (l *limits) set(memory int64) {
+	l.profiles = quota.Limit{Name: "profiles", Unit: "bytes", All: memory / 4}
+	l.requests = quota.Limit{Name: "incomplete requests", Unit: "bytes", All: memory / 12}
+	l.unread = quota.Limit{Name: "unread replies", Unit: "bytes", All: memory - memory/4 - memory/12}
+	l.unanswered = quota.Limit{Name: "unanswered clients", All: maxUnanswered}
+}
+
+// holdings are what one client holds of these. The goroutine of the session uses them.
 type holdings struct {
-	client             quota.Client
-	memory, unanswered *quota.Account
+	client                                 quota.Client
+	profiles, requests, unread, unanswered *quota.Account
 
 	request int64 // bytes of the current request
 	waits   bool  // for the first answer
@@ -30,10 +44,11 @@ type holdings struct {
 
 // Limits returns the use of the limits.
 func (s *Server) Limits() []quota.Status {
+	l := &s.limits
 	list := []quota.Status{
-		s.cfg.Memory.Status(),
+		l.unread.Status(),
 		{Name: "requests in progress", Used: s.inProgress.Used(), Limit: s.inProgress.Limit()},
-		s.unanswered.Status(),
+		l.unanswered.Status(), l.profiles.Status(), l.requests.Status(),
 		{Name: "large replies", Unit: "bytes", Used: s.large.Used(), Limit: s.large.Limit()},
 	}
 	if s.Secure() {
@@ -58,18 +73,22 @@ func (s *Server) openHoldings(h *holdings, c *clients.Client) {
 		c.Conn.Interrupt(err)
 		c.Conn.Abort()
 	}
-	h.memory, h.unanswered = s.cfg.Memory.Open(&h.client), s.unanswered.Open(&h.client)
+	l := &s.limits
+	h.profiles, h.requests = l.profiles.Open(&h.client), l.requests.Open(&h.client)
+	h.unread, h.unanswered = l.unread.Open(&h.client), l.unanswered.Open(&h.client)
 }
 
-// Memory implements conn.Session.
-func (s *session) Memory() *quota.Account { return s.holds.memory }
+// Unread implements conn.Session.
+func (s *session) Unread() *quota.Account { return s.holds.unread }
 
 // closeHoldings ends what the client holds. It counts a client that has exceeded a limit.
 func (s *session) closeHoldings() {
 	if e := new(quota.Error); errors.As(s.err, &e) {
 		e.Limit.Disconnected(&s.holds.client)
 	}
-	s.holds.memory.Close()
+	s.holds.profiles.Close()
+	s.holds.requests.Close()
+	s.holds.unread.Close()
 }
 
 // awaitAnswer is called when there is input of the client. Until its first answer it counts as
@@ -96,12 +115,12 @@ func (s *session) noAnswer() {
 func (s *session) holdProfile(old, new *profile) error {
 	more := new.size() - old.size()
 	if more <= 0 {
-		s.holds.memory.Drop(-more)
+		s.holds.profiles.Drop(-more)
 		return nil
 	}
-	err := s.holds.memory.Hold(more)
+	err := s.holds.profiles.Hold(more)
 	if err != nil {
-		s.holds.memory.Drop(old.size())
+		s.holds.profiles.Drop(old.size())
 	}
 	return err
 }
@@ -114,7 +133,7 @@ func (s *session) holdRequest(n int64) error {
 	if n <= freeRequest || n <= s.holds.request {
 		return nil
 	}
-	if err := s.holds.memory.Hold(n - s.holds.request); err != nil {
+	if err := s.holds.requests.Hold(n - s.holds.request); err != nil {
 		return err
 	}
 	s.holds.request = n
@@ -124,7 +143,7 @@ func (s *session) holdRequest(n int64) error {
 // dropRequest undoes holdRequest.
 func (s *session) dropRequest() {
 	if s.holds.request > 0 {
-		s.holds.memory.Drop(s.holds.request)
+		s.holds.requests.Drop(s.holds.request)
 		s.holds.request = 0
 	}
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/names"
-	"github.com/gopcp/pmcd/daemon/internal/quota"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/secure"
@@ -68,7 +67,9 @@ type Config struct {
 	MaxMetrics  int // PMIDs of one fetch (-M)
 	MaxReply    int // longest reply to a client, in bytes
 
-	Memory *quota.Limit // for profiles, incomplete requests and unread replies
+	// ClientMemory is how many bytes clients can make pmcd keep: a quarter of it for profiles, a
+	// twelfth for incomplete requests, and the rest for unread replies.
+	ClientMemory int64
 
 	// LargeReplies is how many bytes replies of 1 MiB and more may have together while they are
 	// made; 0 is DefaultLargeReplies.
@@ -104,7 +105,7 @@ type Server struct {
 	admission  admission
 	calls      calls.Config
 	turnPool   transport.TurnPool
-	unanswered quota.Limit        // clients that wait for the answer to their first request
+	limits     limits
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
 	slots      *slots.Pool
@@ -119,7 +120,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), slots: slots.New(), hashSeed: rand.Uint32()}
 	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
-	s.unanswered.Name, s.unanswered.All = "unanswered clients", maxUnanswered
+	s.limits.set(cfg.ClientMemory)
 	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
 	s.large = fairqueue.NewLimiter(cmp.Or(cfg.LargeReplies, DefaultLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout

@@ -116,7 +116,7 @@ func newServer(t *testing.T, table *routes.Table, change func(*Config)) *Server 
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	cfg := Config{
-		Memory:         &quota.Limit{All: 1 << 20},
+		ClientMemory:   1 << 20,
 		Routes:         func() *routes.Table { return table },
 		RequestTimeout: func() time.Duration { return 0 },
 		MaxPDU:         64 << 10, MaxContexts: 1, MaxMetrics: 100, MaxReply: 64 << 10,
@@ -312,7 +312,7 @@ func TestUnanswered(t *testing.T) {
 	srv := first.srv
 	group := first.client.Key.Group
 	gone := 0
-	limit := &srv.unanswered
+	limit := &srv.limits.unanswered
 	used := func() int64 { return limit.Status().Used }
 	wait := func(key fairqueue.Key) *quota.Account {
 		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }})
