@@ -118,7 +118,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	}
 	if opt.NotReady {
 		c.mu.Lock()
-		c.startRecovery(transport.NotReady, nil)
+		c.startRecovery(transport.NotReady)
 		c.mu.Unlock()
 	}
 	return c, nil

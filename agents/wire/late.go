@@ -18,33 +18,33 @@ import (
 // process has ended has as long for the replies that it wrote.
 const readyGrace = 100 * time.Millisecond
 
-// markLate makes the agent late: all calls of inflight fail with ErrLate. The
-// caller holds mu, and no goroutine is reading.
+// markLate makes the agent late, and returns the error of all its calls. The caller holds
+// mu, and no goroutine is reading.
 func (c *Client) markLate() error {
 	if c.err != nil {
 		return c.err
 	}
-	var owed []pdu.Type
-	for i, f := range c.inflight {
-		if i == 0 {
-			c.lastPending = f.pending()
-		}
-		owed = f.appendDue(owed)
-		c.finish(f, transport.ErrLate)
+	if len(c.inflight) > 0 {
+		c.lastPending = c.inflight[0].pending()
 	}
-	c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
-	c.startRecovery(transport.Late, owed)
+	c.startRecovery(transport.Late)
 	return transport.ErrLate
 }
 
-// startRecovery sets the state to s and starts a background goroutine that reads
-// the stream until the agent is ready. owed has the types of the replies that may
-// still come. The caller holds mu, and no goroutine is reading.
-func (c *Client) startRecovery(s transport.State, owed []pdu.Type) {
+// startRecovery sets the state to s, fails all calls of inflight, and starts a background
+// goroutine that reads the stream until the agent is ready. The caller holds mu, and no
+// goroutine is reading.
+func (c *Client) startRecovery(s transport.State) {
 	err := transport.ErrLate
 	if s == transport.NotReady {
 		err = transport.ErrNotReady
 	}
+	var owed []pdu.Type
+	for _, f := range c.inflight {
+		owed = f.appendDue(owed)
+		c.finish(f, err)
+	}
+	c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
 	c.refuseWaiting(err)
 	c.reading = true
 	if s == transport.NotReady {

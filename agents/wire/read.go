@@ -17,6 +17,9 @@ import (
 // The reply may have arrived while the caller was busy with another agent.
 const overdueGrace = 10 * time.Millisecond
 
+// errCallerDeadline says that the caller's deadline has passed, and the agent's has not.
+var errCallerDeadline = fmt.Errorf("of the caller: %w", os.ErrDeadlineExceeded)
+
 // readReply reads the next reply to the first call of inflight. If that is waiter, and this
 // is its only reply, it is appended to dst and returned. Otherwise it is handed to its call
 // and readReply returns nil. The caller holds mu, which is released during the
@@ -24,38 +27,16 @@ const overdueGrace = 10 * time.Millisecond
 // read even if the agent has more time.
 func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.Time) []byte {
 	f := c.inflight[0]
-	only := f.due == 1 && len(f.reply) == 0
-	buf := dst
-	if f != waiter || !only {
-		buf = f.reply
+	returned := f == waiter && f.due == 1 && len(f.reply) == 0
+	buf := f.reply
+	if returned {
+		buf = dst
 	}
-	start := len(buf)
+	deadline, timeout := f.deadline, f.call.Timeout
 	c.reading = true
-	replyDeadline, timeout := f.deadline, f.call.Timeout
 	c.mu.Unlock()
-	overdue := false
-	if now := time.Now(); !replyDeadline.IsZero() && replyDeadline.Before(now.Add(overdueGrace)) {
-		replyDeadline, overdue = now.Add(overdueGrace), true
-	}
-	readUntil := earlier(replyDeadline, callerDeadline)
-
 	c.setDirect(waiter != nil && waiter.call.MayBlock)
-	err := c.setReadDeadline(readUntil)
-	var b []byte
-	for err == nil {
-		b, err = c.read(buf)
-		if err == nil && errorCode(b[start:]) != pdu.ErrnoReady {
-			break // PM_ERR_PMDAREADY from an agent that is ready has no meaning
-		}
-		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && c.inPDU() {
-			// The agent has begun to write the reply, and could not go on because
-			// no goroutine read it. It gets its timeout again.
-			overdue, replyDeadline = false, deadlineAfter(timeout)
-			readUntil = earlier(replyDeadline, callerDeadline)
-			err = c.setReadDeadline(readUntil)
-		}
-	}
-
+	b, err := c.readBefore(buf, deadline, timeout, callerDeadline)
 	now := time.Now()
 	c.mu.Lock()
 	c.reading = false
@@ -63,29 +44,77 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 		return nil
 	}
 	if err != nil {
-		late := errors.Is(err, os.ErrDeadlineExceeded) && c.exitErr == nil
-		if late && readUntil != replyDeadline && (replyDeadline.IsZero() || now.Before(replyDeadline)) {
-			c.wakeReader() // the caller's deadline has passed, not the agent's
-		} else if late {
-			c.markLate()
-		} else {
-			c.failLocked(err)
-		}
+		c.readFailed(err)
 		return nil
 	}
-	if _, t, _ := pdu.Header(b[start:]); t != f.want && t != pdu.TypeError {
+	reply := b[len(buf):]
+	switch _, t, _ := pdu.Header(reply); {
+	case t != f.want && t != pdu.TypeError:
 		c.failLocked(fmt.Errorf("%v PDU in reply to %v: %w", t, requestType(f), pdu.ErrnoIPC))
-		return nil
-	}
-	notReady := errorCode(b[start:]) == pdu.ErrnoNotReady
-	if f.due > 1 && !notReady {
+	case errorCode(reply) == pdu.ErrnoNotReady:
+		// The agent may have sent this before the request arrived. Then the reply
+		// to the request still follows.
+		c.startRecovery(transport.NotReady)
+	case f.due > 1:
 		f.due--
 		f.reply = b
 		if waiter == nil { // it may stop reading
 			c.wakeReader()
 		}
-		return nil
+	case returned:
+		c.next(now)
+		return b
+	default:
+		f.reply = b
+		c.finish(f, nil)
+		c.next(now)
 	}
+	return nil
+}
+
+// readBefore appends a reply to buf, as read does. The deadlines are the agent's, which may
+// have passed, and the caller's; zero is none.
+func (c *Client) readBefore(buf []byte, deadline time.Time, timeout time.Duration, callerDeadline time.Time) ([]byte, error) {
+	overdue := false
+	if now := time.Now(); !deadline.IsZero() && deadline.Before(now.Add(overdueGrace)) {
+		deadline, overdue = now.Add(overdueGrace), true
+	}
+	err := c.setReadDeadline(earlier(deadline, callerDeadline))
+	for err == nil {
+		var b []byte
+		b, err = c.read(buf)
+		if err == nil && errorCode(b[len(buf):]) != pdu.ErrnoReady {
+			return b, nil // PM_ERR_PMDAREADY from an agent that is ready has no meaning
+		}
+		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && c.inPDU() {
+			// The agent has begun to write the reply, and could not go on because
+			// no goroutine read it. It gets its timeout again.
+			overdue, deadline = false, deadlineAfter(timeout)
+			err = c.setReadDeadline(earlier(deadline, callerDeadline))
+		}
+	}
+	if callerFirst := earlier(deadline, callerDeadline) != deadline; callerFirst && errors.Is(err, os.ErrDeadlineExceeded) &&
+		(deadline.IsZero() || time.Now().Before(deadline)) {
+		err = errCallerDeadline
+	}
+	return nil, err
+}
+
+// readFailed handles an error of readBefore. The caller holds mu.
+func (c *Client) readFailed(err error) {
+	switch late := errors.Is(err, os.ErrDeadlineExceeded) && c.exitErr == nil; {
+	case !late:
+		c.failLocked(err)
+	case err == errCallerDeadline:
+		c.wakeReader()
+	default:
+		c.markLate()
+	}
+}
+
+// next goes on to the next request after the last reply to the first one. The caller holds mu.
+func (c *Client) next(now time.Time) {
+	f := c.inflight[0]
 	f.answered = now
 	if now.Sub(f.began) > maxQuickReply {
 		c.depth = 1
@@ -95,23 +124,6 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	c.inflight = slices.Delete(c.inflight, 0, 1)
 	if len(c.inflight) > 0 {
 		c.inflight[0].startTimeout(now)
-	}
-	if notReady {
-		owed := make([]pdu.Type, 0, 1+len(c.inflight))
-		// The agent may have sent this before the request arrived. Then the reply
-		// to the request still follows.
-		for _, f := range append([]*pendingCall{f}, c.inflight...) {
-			owed = f.appendDue(owed)
-			c.finish(f, transport.ErrNotReady)
-		}
-		c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
-		c.startRecovery(transport.NotReady, owed)
-		return nil
-	}
-	returned := f == waiter && only
-	if !returned {
-		f.reply = b
-		c.finish(f, nil)
 	}
 	if err := c.unsolicited(); err != nil {
 		c.failLocked(err)
@@ -124,10 +136,6 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	if c.exitErr != nil && len(c.inflight) == 0 {
 		c.failLocked(c.exitErr)
 	}
-	if returned {
-		return b
-	}
-	return nil
 }
 
 // earlier returns the earlier of two deadlines; zero is none.
@@ -154,7 +162,7 @@ func (c *Client) unsolicited() error {
 			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
 		case pdu.ErrnoNotReady:
 			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
-			c.startRecovery(transport.NotReady, nil)
+			c.startRecovery(transport.NotReady)
 			return nil
 		default:
 			return fmt.Errorf("unsolicited ERROR PDU (%d): %w", code, pdu.ErrnoIPC)
