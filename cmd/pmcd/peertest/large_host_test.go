@@ -30,7 +30,7 @@ func TestLargeHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := peer.StartT(t, path, peer.Config{Embedded: true, Args: []string{"-t", "60"}, Env: []string{
+	d := peer.StartT(t, path, peer.Config{Embedded: true, Env: []string{
 		"LINUX_STATSPATH=" + root, "PROC_STATSPATH=" + root, "PROC_ACCESS=1",
 		// Not the debugfs of this machine, whose kernel may be locked down.
 		"PCP_PMDAS_DIR=" + root, "KVM_DEBUGFS_PATH=" + root,

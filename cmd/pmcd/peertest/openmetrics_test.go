@@ -122,7 +122,6 @@ func openMetricsDaemon(t *testing.T, command, conf string, saved map[string]stri
 	c := peer.Config{
 		Agents: []string{"openmetrics 144 pipe binary notready " + command + " -d 144 -u root -c " + conf},
 		PMNS:   "root {\n\topenmetrics 144:*:*\n}\n",
-		Args:   []string{"-q", "60"},
 		Bare:   true,
 		Files:  make(map[string]string),
 	}

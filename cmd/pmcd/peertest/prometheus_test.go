@@ -416,7 +416,7 @@ func TestPrometheusReady(t *testing.T) {
 	// The agent is in its first start until its script can read something, or for a minute.
 	const script = "mkfifo $1/gate && read x <$1/gate\n"
 	agents = append(agents, "slow 254 pipe binary /bin/sh {dir}/slow.sh {dir}")
-	d := peer.StartT(t, path, peer.Config{Agents: agents, Args: []string{"-q", "60"}, Files: map[string]string{"slow.sh": script}})
+	d := peer.StartT(t, path, peer.Config{Agents: agents, Files: map[string]string{"slow.sh": script}})
 	exporter := startExporter(t, d, d.Host(peer.Unix), "kernel.all", "pmcd.agent.status")
 	if text, err := httpGet(t.Context(), exporter+"/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "slow") {
 		t.Errorf("/readyz: %q, %v", text, err)

@@ -75,7 +75,6 @@ func TestRoundTrip(t *testing.T) {
 							"nfsclient 62 pipe binary " + step.agent["nfsclient"],
 						},
 						PMNS: "root {\n\topenmetrics 144:*:*\n\tnfsclient 62:*:*\n}\n",
-						Args: []string{"-q", "60"},
 						Bare: true,
 						Env:  []string{"PCP_VAR_DIR=" + filepath.Join(dir, "var"), "NFSCLIENT_MOUNTSTATS_PATH=" + filepath.Join(dir, "mountstats")},
 					})

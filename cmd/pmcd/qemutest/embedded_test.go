@@ -149,7 +149,7 @@ func TestStore(t *testing.T) {
 		if o := store(peer.TCP4); !strings.Contains(o.String(), "No permission") {
 			t.Errorf("over TCP: %s", o)
 		}
-		if o := store(peer.Unix); o.Stdout != "pmcd.control.timeout old value=5 new value=6\n" {
+		if o := store(peer.Unix); o.Stdout != "pmcd.control.timeout old value=60 new value=6\n" {
 			t.Errorf("over the Unix socket: %s", o)
 		}
 		if out := output(t, foreign, "pminfo", "-h", "{host}", "-f", "pmcd.control.timeout"); !strings.Contains(out, "value 6\n") {

@@ -90,7 +90,8 @@ func (d *Daemon) start(c Config) error {
 	if c.Embedded {
 		what = []string{"--embedded"}
 	}
-	args := append([]string{"-f", "-A", "-U", "root", "-p", strconv.Itoa(d.Port), "-s", d.Sock, "-l", "log/pmcd.log"}, what...)
+	// Agents have time on a busy machine.
+	args := append([]string{"-f", "-A", "-U", "root", "-p", strconv.Itoa(d.Port), "-s", d.Sock, "-l", "log/pmcd.log", "-q", "60", "-t", "60"}, what...)
 	d.cmd = exec.Command(d.Path, append(args, c.Args...)...)
 	d.cmd.Dir = d.Dir
 	d.cmd.Env = append(d.env(),

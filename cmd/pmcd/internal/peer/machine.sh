@@ -26,7 +26,7 @@ rm -f $copy/var/pmcd/root.socket
 cp -a /usr/lib/pcp/pmdas $copy/pmdas
 
 # Agents have time to start on a busy machine.
-echo '-q 30' >>$copy/etc/pmcd/pmcd.options
+printf '%s\n' '-q 30' '-t 30' >>$copy/etc/pmcd/pmcd.options
 
 # PCP's pmcd looks for agents with IPv6 at "localhost".
 printf '127.0.0.1 localhost %s\n::1 localhost\n' "$(uname -n)" >$copy/hosts
