@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/wire"
@@ -18,9 +17,6 @@ func TestTurnsInBlockingMode(t *testing.T) {
 
 func testTurns(t *testing.T, config func(*Config)) {
 	const clients, rounds, burst = 6, 12, 40
-	if runtime.GOMAXPROCS(0) == 1 { // then there is no blocking-read mode
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	}
 	dying := func(c wire.Conn) {
 		n := 0
 		script(242, pdu.TypePMNSNames, nil)(limitedConn{c, &n})

@@ -53,9 +53,6 @@ type burst struct {
 	lastGosched  time.Time // in the mode
 }
 
-// canBlock reports whether a thread may wait for one client.
-func canBlock() bool { return runtime.GOMAXPROCS(0) > 1 }
-
 // Exclusive implements Conn.
 func (c *linuxConn) Exclusive() bool { return c.loop.exclusive.Load() == c }
 
@@ -87,7 +84,7 @@ func (c *linuxConn) enterBlocking(since time.Time) {
 		return
 	}
 	b.length, b.readTimeouts = 0, 0
-	if !canBlock() || !c.loop.exclusive.CompareAndSwap(nil, c) {
+	if !c.loop.exclusive.CompareAndSwap(nil, c) {
 		return
 	}
 	if !c.startBlocking() {
@@ -134,7 +131,8 @@ func (c *linuxConn) waitBlocking() {
 	b := &c.burst
 	c.buf = buffers.Get().(*buffer)
 	err := error(syscall.EAGAIN)
-	for first := true; b.readTimeouts < maxReadTimeouts && b.yield(); first = false {
+	for first := true; b.readTimeouts < maxReadTimeouts; first = false {
+		b.yield()
 		var n int
 		n, err = c.recv(c.buf[:])
 		if n > 0 {
@@ -185,15 +183,9 @@ func (c *linuxConn) recv(b []byte) (n int, err error) {
 // nothing but system calls has its place in the scheduler taken, whether another
 // needs it or not, and then the runtime's monitor looks every 20 us for a while:
 // that was 4 % of the CPU time.
-//
-// It reports false if there is no such mode any more: the runtime follows changes of
-// the CPUs that pmcd may use.
-func (b *burst) yield() bool {
-	now := time.Now()
-	if now.Sub(b.lastGosched) <= recvTimeout {
-		return true
+func (b *burst) yield() {
+	if now := time.Now(); now.Sub(b.lastGosched) > recvTimeout {
+		b.lastGosched = now
+		runtime.Gosched()
 	}
-	b.lastGosched = now
-	runtime.Gosched()
-	return canBlock()
 }

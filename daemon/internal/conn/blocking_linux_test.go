@@ -3,7 +3,6 @@ package conn
 import (
 	"io"
 	"net"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -32,18 +31,6 @@ func TestBlockingModeEnds(t *testing.T) {
 		gone bool // p is, afterwards
 	}{
 		{"a pause", func(p, _ *peer) { nonblocking(p) }, false},
-		{"a processor less", func(p, _ *peer) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			testutil.Eventually(p.h.t, "not in blocking-read mode", func() bool {
-				p.ask("xy")
-				return !p.h.Stats().Exclusive
-			})
-			for range 10 * burstLength {
-				if p.ask("xy"); p.h.Stats().Exclusive {
-					p.h.t.Fatal("in blocking-read mode on one processor")
-				}
-			}
-		}, false},
 		{"another client", func(p, other *peer) {
 			other.ask("xy")
 			p.ask("xy")

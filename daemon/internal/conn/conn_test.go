@@ -18,9 +18,6 @@ import (
 
 // eachKind runs a test with each kind of connection.
 func eachKind(t *testing.T, test func(t *testing.T, k kind)) {
-	if runtime.GOMAXPROCS(0) == 1 { // then there is no blocking-read mode
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	}
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) { test(t, k) })
 	}
@@ -42,7 +39,7 @@ func TestParkedAgain(t *testing.T) {
 				for _, p := range peers {
 					p.ask(text)
 				}
-				if round == 1 && runtime.GOMAXPROCS(0) > 1 {
+				if round == 1 {
 					peers[0].blocking()
 				}
 				h.parked(many)

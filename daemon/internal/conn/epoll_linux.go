@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -175,12 +174,6 @@ func (l *epollLoop) run(ctx context.Context) (err error) {
 			} else if c := l.idle[e.Fd]; c != nil {
 				l.onReadable(c)
 			}
-		}
-		// While very many clients connect there is always more to do, and sessions
-		// that run in the same place of the scheduler would run every 10 ms. Where
-		// there are other places, to yield is to have a thread woken.
-		if runtime.GOMAXPROCS(0) == 1 {
-			runtime.Gosched()
 		}
 	}
 	l.mu.Lock()
