@@ -1,6 +1,7 @@
 package openmetrics
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -106,6 +107,7 @@ func (h *host) start(o Options) *agent {
 func (h *host) open(o Options) *agent {
 	h.t.Helper()
 	o.Dir = h.dir
+	o.Timeout = cmp.Or(o.Timeout, time.Minute) // on a busy host
 	o.Log = slog.New(slog.NewTextHandler(h.log, nil))
 	return newAgent(h.t, o)
 }

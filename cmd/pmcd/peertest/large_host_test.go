@@ -36,7 +36,7 @@ func TestLargeHost(t *testing.T) {
 		"PCP_PMDAS_DIR=" + root, "KVM_DEBUGFS_PATH=" + root,
 	}})
 	cl := client("/bin/sh", "-c", pminfoCounts)
-	cl.Env = []string{"PCP_DERIVED_CONFIG=", "PMCD_REQUEST_TIMEOUT=60"}
+	cl.Env = []string{"PCP_DERIVED_CONFIG="}
 	o, err := d.Run(t.Context(), peer.Unix, cl)
 	if err != nil || o.Stderr != "" || o.Code != 0 {
 		t.Fatalf("%v\n%s", err, o)

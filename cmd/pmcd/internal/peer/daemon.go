@@ -201,6 +201,8 @@ func (d *Daemon) env() []string {
 		// Otherwise a client adds metrics of its own to the name space.
 		"PCP_DERIVED_CONFIG=",
 		"PCP_PYTHON_PROG=/usr/bin/python3",
+		"PMCD_CONNECT_TIMEOUT=60",
+		"PMCD_REQUEST_TIMEOUT=60",
 	}
 }
 

@@ -254,6 +254,8 @@ var machineEnv = []string{
 	"LC_ALL=C",
 	"TZ=UTC",
 	"PCP_DERIVED_CONFIG=",
+	"PMCD_CONNECT_TIMEOUT=60",
+	"PMCD_REQUEST_TIMEOUT=60",
 	"GORACE=atexit_sleep_ms=0",
 }
 
