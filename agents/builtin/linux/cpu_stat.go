@@ -27,7 +27,7 @@ type stat struct {
 	indom  *pmda.InDom
 }
 
-// Places of the numbers in a line, in ticks.
+// Indices of the numbers in a line, in ticks.
 const (
 	user = iota
 	nice
@@ -174,8 +174,8 @@ func (c *cpuTimes) set(line []byte) bool {
 type timeFunc func(c *cpuTimes) (ticks uint64, ok bool)
 
 // ticks returns a timeFunc for the sum of some times.
-func ticks(places ...int) timeFunc {
-	return func(c *cpuTimes) (uint64, bool) { return c.Sum(places, newTimes) }
+func ticks(indices ...int) timeFunc {
+	return func(c *cpuTimes) (uint64, bool) { return c.Sum(indices, newTimes) }
 }
 
 // ticksWithout returns a timeFunc for a time minus a part of it. The kernel writes
@@ -208,7 +208,7 @@ type timeRow struct {
 	f     timeFunc
 }
 
-// Places in timeRow.items.
+// Indices of timeRow.items.
 const (
 	ofAllCPUs = iota
 	ofCPU
@@ -233,10 +233,10 @@ var timeRows = []timeRow{
 
 // timeTable returns the metrics of timeRows for one column of items. fetch returns
 // the FetchFunc that computes the value.
-func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc) pmda.FetchFunc) []pmda.Metric {
+func timeTable(common pmda.Metric, column int, prefix string, fetch func(timeFunc) pmda.FetchFunc) []pmda.Metric {
 	list := make([]row, len(timeRows))
 	for i, r := range timeRows {
-		list[i] = row{0, r.items[place], prefix + r.name, u64, counter, msec, fetch(r.f)}
+		list[i] = row{0, r.items[column], prefix + r.name, u64, counter, msec, fetch(r.f)}
 	}
 	return table(common, list)
 }

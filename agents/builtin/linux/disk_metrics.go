@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Places in items and types: instance domains that have ioRows. Paths are the
+// Indices of items and types: instance domains that have ioRows. Paths are the
 // disks with the same WWID, volumes are those of dm and md, and ofAll are the sums
 // over all disks, without instances.
 const (

@@ -153,14 +153,14 @@ func (k *disk) set(name, line []byte) {
 	k.blocks = 0
 }
 
-// expandShort moves the numbers of a short line to the places of their fields.
+// expandShort moves the numbers of a short line to their fields.
 func (k *disk) expandShort() {
 	short := k.io
 	k.io = sysfile.Record{Words: newFields, Bad: 1<<newFields - 1}
-	for i, place := range shortFields {
+	for i, field := range shortFields {
 		if n, ok := short.At(i); ok {
-			k.io.Nums[place] = n
-			k.io.Bad &^= 1 << place
+			k.io.Nums[field] = n
+			k.io.Bad &^= 1 << field
 		}
 	}
 }

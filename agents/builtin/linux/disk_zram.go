@@ -34,9 +34,9 @@ func zramMetrics(s *disks) []pmda.Metric {
 	blocks := func(n uint64) uint64 { return n << 2 }
 	// C differs: it assumes pages of 4 KiB.
 	pages := func(n uint64) uint64 { return n * uint64(s.h.PageSize) >> 10 }
-	value := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
+	value := func(r func(z *zramFiles) *sysfile.Record, index int, unit func(uint64) uint64) pmda.FetchFunc {
 		return pmda.FromData(func(v *pmda.Value, k *disk) {
-			if n, ok := r(k.zram).At(place); ok {
+			if n, ok := r(k.zram).At(index); ok {
 				v.SetUint(unit(n))
 			}
 		})

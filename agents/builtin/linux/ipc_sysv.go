@@ -20,7 +20,7 @@ type ipc struct {
 	file      *sysfile.File
 	source    *pmda.Source
 	columns   []string // names of the columns that are used
-	places    []int    // of these columns in a line; -1 if the file does not have the column
+	positions []int    // of these columns in a line; -1 if the file does not have the column
 	instances *instances[ipcObject]
 	exists    bool
 	objects   uint64
@@ -45,7 +45,7 @@ func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
 	p := &ipc{
 		file:      h.file("proc/sysvipc/" + name),
 		columns:   columns,
-		places:    make([]int, len(columns)),
+		positions: make([]int, len(columns)),
 		sums:      make([]uint64, len(columns)),
 		instances: newUnsavedInstances[ipcObject](h, serial),
 	}
@@ -86,20 +86,20 @@ func (p *ipc) parse(b []byte) {
 	}
 }
 
-// header finds the places of the columns in the first line.
+// header finds the positions of the columns in the first line.
 func (p *ipc) header(line []byte) {
-	for i := range p.places {
-		p.places[i] = -1
+	for i := range p.positions {
+		p.positions[i] = -1
 	}
 	_, line = sysfile.Field(line) // key
-	for place := 0; ; place++ {
+	for position := 0; ; position++ {
 		var word []byte
 		if word, line = sysfile.Field(line); len(word) == 0 {
 			return
 		}
 		for i, name := range p.columns {
 			if string(word) == name {
-				p.places[i] = place
+				p.positions[i] = position
 			}
 		}
 	}
@@ -112,10 +112,10 @@ func (p *ipc) set(o *ipcObject, line []byte) {
 	}
 	var r sysfile.Record
 	r.Parse(line)
-	for i, place := range p.places {
+	for i, position := range p.positions {
 		o.nums[i] = optionalUint{}
-		if place >= 0 && place < len(r.Nums) {
-			n, ok := r.At(place)
+		if position >= 0 && position < len(r.Nums) {
+			n, ok := r.At(position)
 			o.nums[i] = optionalUint{n, ok}
 			p.sums[i] += n
 		}
@@ -133,7 +133,7 @@ func (p *ipc) value(column int) pmda.FetchFunc {
 
 // sum returns a FetchFunc for the sum of a column.
 func (p *ipc) sum(column int) pmda.FetchFunc {
-	return pmda.FromUint(func() (uint64, bool) { return p.sums[column], p.exists && p.places[column] >= 0 })
+	return pmda.FromUint(func() (uint64, bool) { return p.sums[column], p.exists && p.positions[column] >= 0 })
 }
 
 // count returns a FetchFunc for the number of objects.

@@ -163,7 +163,7 @@ func (q *interrupts) name(line []byte) (name, rest []byte) {
 }
 
 // rebuild creates the instances of all lines. Cells are in the cache alone: instances would keep
-// each name and id in four more places, 13 MB for 256 CPUs with 263 interrupts.
+// each name and id four more times, 13 MB for 256 CPUs with 263 interrupts.
 func (q *interrupts) rebuild(b []byte) {
 	q.columns()
 	q.errors, q.missed = 0, 0

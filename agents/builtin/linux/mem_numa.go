@@ -24,7 +24,7 @@ type numa struct {
 // A nodeInfo has the values of a node.
 type nodeInfo struct {
 	times     cpuTimes       // sum over the CPUs that are online
-	mem       []optionalUint // by place; empty before the first read
+	mem       []optionalUint // by index; empty before the first read
 	frag      float64
 	hasFrag   bool
 	bandwidth float64 // in MB/s; 0 if it is not known
@@ -130,7 +130,7 @@ func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	})
 }
 
-// indexOf returns the place of a field in nodeInfo.mem, and adds it if necessary.
+// indexOf returns the index of a field in nodeInfo.mem, and adds it if necessary.
 func (n *numa) indexOf(name string) int {
 	i, ok := n.index[name]
 	if !ok {

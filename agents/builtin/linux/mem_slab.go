@@ -23,7 +23,7 @@ type slabs struct {
 
 type slab struct{ rec sysfile.Record }
 
-// Places of the numbers after the name. There are words between them.
+// Indices of the numbers after the name. There are words between them.
 const (
 	slabActiveObjs   = 0
 	slabObjs         = 1
@@ -74,9 +74,9 @@ func (s *slabs) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
 	}
-	value := func(place int) pmda.FetchFunc {
+	value := func(index int) pmda.FetchFunc {
 		return pmda.FromData(func(v *pmda.Value, i *slab) {
-			if n, ok := i.rec.At(place); ok {
+			if n, ok := i.rec.At(index); ok {
 				v.SetUint(n)
 			}
 		})

@@ -47,7 +47,7 @@ type zone struct {
 type reserve struct {
 	node int
 	zone string
-	low  int    // place in the line
+	low  int    // index in the line
 	n    uint64 // pages
 }
 

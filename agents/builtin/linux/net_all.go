@@ -84,13 +84,13 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 }
 
 // total returns a FetchFunc for the sum of numbers over all physical interfaces.
-func (n *interfaces) total(places ...int) pmda.FetchFunc {
+func (n *interfaces) total(indices ...int) pmda.FetchFunc {
 	return pmda.FromUint(func() (sum uint64, ok bool) {
 		ok = true
 		n.instances.Each(func(_ int32, _ string, data any) bool {
 			if f := data.(*iface); f.physical {
 				var u uint64
-				u, ok = f.count.Sum(places, netFields)
+				u, ok = f.count.Sum(indices, netFields)
 				sum += u
 			}
 			return ok

@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Places of the numbers in a line of /proc/net/dev.
+// Indices of the numbers in a line of /proc/net/dev.
 const (
 	inBytes = iota
 	inPackets
@@ -138,9 +138,9 @@ func (n *interfaces) parse(b []byte) {
 }
 
 // sumCounters returns a FetchFunc for the sum of numbers of an interface.
-func sumCounters(places ...int) pmda.FetchFunc {
+func sumCounters(indices ...int) pmda.FetchFunc {
 	return pmda.FromData(func(v *pmda.Value, f *iface) {
-		if n, ok := f.count.Sum(places, netFields); ok {
+		if n, ok := f.count.Sum(indices, netFields); ok {
 			v.SetUint(n)
 		}
 	})

@@ -21,7 +21,7 @@ func newSoftnet(h *host, s *stat) *softnet {
 	return &softnet{h: h, stat: s, file: h.file("proc/net/softnet_stat")}
 }
 
-// Places of the numbers in a line.
+// Indices of the numbers in a line.
 const (
 	softProcessed = 0
 	softDropped   = 1
@@ -100,14 +100,14 @@ func (s *softnet) assignLines() {
 func (s *softnet) metrics() []pmda.Metric {
 	// total is for the sum over all CPUs, perCPU for the number of each. If lines
 	// have fewer than width numbers, the kernel does not support the number.
-	total := func(place, width int) pmda.FetchFunc {
+	total := func(index, width int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			var sum uint64
 			for i := range s.lines {
 				if s.lines[i].width < width {
 					return pdu.ErrnoAppVersion
 				}
-				sum += s.lines[i].nums[place]
+				sum += s.lines[i].nums[index]
 			}
 			if len(s.lines) == 0 {
 				return pdu.ErrnoAppVersion
@@ -116,13 +116,13 @@ func (s *softnet) metrics() []pmda.Metric {
 			return nil
 		}
 	}
-	perCPU := func(place, width int) pmda.FetchFunc {
+	perCPU := func(index, width int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			c := v.Data().(*cpu)
 			if c.net == nil || c.net.width < width {
 				return pdu.ErrnoAppVersion
 			}
-			v.SetUint(c.net.nums[place])
+			v.SetUint(c.net.nums[index])
 			return nil
 		}
 	}

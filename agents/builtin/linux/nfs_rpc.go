@@ -68,9 +68,9 @@ func (r *rpcFile) line(name string) rpcLine {
 	return r.lines[name]
 }
 
-// sum returns the sum of the numbers at some places.
-func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
-	for _, p := range places {
+// sum returns the sum of the numbers with these indices.
+func (l rpcLine) sum(indices []int) (sum uint64, ok bool) {
+	for _, p := range indices {
 		if !l[p].ok {
 			return 0, false
 		}
@@ -79,17 +79,17 @@ func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 	return sum, true
 }
 
-// value returns a FetchFunc for the number at a place of a line.
-func (r *rpcFile) value(name string, place int) pmda.FetchFunc {
+// value returns a FetchFunc for the number with an index in a line.
+func (r *rpcFile) value(name string, index int) pmda.FetchFunc {
 	l := r.line(name)
-	return pmda.FromUint(func() (uint64, bool) { return l[place].n, l[place].ok && r.exists })
+	return pmda.FromUint(func() (uint64, bool) { return l[index].n, l[index].ok && r.exists })
 }
 
 // calls returns a FetchFunc for the sum of the operations of a line.
 func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return pmda.FromUint(func() (uint64, bool) {
-		n, ok := l.sum(o.places)
+		n, ok := l.sum(o.indices)
 		return n, ok && r.exists
 	})
 }
@@ -98,26 +98,26 @@ func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 func (r *rpcFile) reqs(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return func(_ context.Context, v *pmda.Value) error {
-		if f := l[o.places[v.Index()]]; f.ok && r.exists {
+		if f := l[o.indices[v.Index()]]; f.ok && r.exists {
 			v.SetUint(f.n)
 		}
 		return nil
 	}
 }
 
-// operations are instances with their places in a line.
+// operations are instances with the indices of their numbers in a line.
 type operations struct {
 	pmda.List
-	places []int
+	indices []int
 }
 
-// newOperations returns instances with ids from first on. A name in brackets has a
-// place in the line, but is not an instance.
+// newOperations returns instances with ids from first on. A name in brackets has a number
+// in the line, but is not an instance.
 func newOperations(first int32, names string) (o operations) {
 	for i, name := range strings.Fields(names) {
 		if name[0] != '(' {
 			o.List = append(o.List, pdu.Inst{ID: first + int32(len(o.List)), Name: name})
-			o.places = append(o.places, 1+i)
+			o.indices = append(o.indices, 1+i)
 		}
 	}
 	return o
@@ -150,8 +150,8 @@ func rpcMetrics(h *host) []pmda.Metric {
 	// Linux 5.4 removed the cache of read-ahead parameters. As in C, its numbers
 	// are 0 even on hosts without a server.
 	ra := server.line("ra")
-	cache := func(places ...int) pmda.FetchFunc {
-		return pmda.FromUint(func() (uint64, bool) { return ra.sum(places) })
+	cache := func(indices ...int) pmda.FetchFunc {
+		return pmda.FromUint(func() (uint64, bool) { return ra.sum(indices) })
 	}
 	ops2 := &pmda.InDom{Serial: indomNFS2, Insts: nfs2Ops}
 	ops3 := &pmda.InDom{Serial: indomNFS3, Insts: nfs3Ops}

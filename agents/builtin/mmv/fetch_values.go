@@ -20,12 +20,12 @@ func (a *agent) readValues(ctx context.Context) (changed bool, err error) {
 	for i := range f.values {
 		f.order = append(f.order, int32(i))
 	}
-	place := func(i, j int32) int {
+	byOffset := func(i, j int32) int {
 		v, w := &f.values[i], &f.values[j]
 		return cmp.Or(v.f.position-w.f.position, int(int64(v.off)-int64(w.off)))
 	}
-	if !slices.IsSortedFunc(f.order, place) {
-		slices.SortFunc(f.order, place)
+	if !slices.IsSortedFunc(f.order, byOffset) {
+		slices.SortFunc(f.order, byOffset)
 	}
 	for rest := f.order; len(rest) > 0; {
 		from := f.values[rest[0]].f

@@ -41,7 +41,7 @@ func text(i int) pmda.FetchFunc {
 	return pmda.FromData(func(v *pmda.Value, m *mount) { v.SetBytes(m.texts[i]) })
 }
 
-// list returns the function of metrics whose items, from 1, are the places in a list of a
+// list returns the function of metrics whose items, from 1, are the positions in a list of a
 // mount.
 func list(i int) pmda.FetchFunc {
 	return from(func(v *pmda.Value, m *mount) error { return setNumber(v, m.lists[i], v.Metric().Item-1) })

@@ -7,7 +7,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 func (m *mounts) memory() []pmda.Metric {
 	// The table below decides which fields of memory.stat are parsed.
 	fields := make(map[string]int)
-	place := func(name string) int {
+	index := func(name string) int {
 		i, ok := fields[name]
 		if !ok {
 			i = len(fields)
@@ -17,7 +17,7 @@ func (m *mounts) memory() []pmda.Metric {
 	}
 	g := newGroups(m, indomMemory, "memory", "memory.stat", "memory", format{file: "memory.stat", fields: 64},
 		oneNumber("memory.usage_in_bytes"), oneNumber("memory.limit_in_bytes"), oneNumber("memory.failcnt"), oneNumber("memory.current"))
-	stat := func(name string) pmda.FetchFunc { return g.unsigned(0, place(name)) }
+	stat := func(name string) pmda.FetchFunc { return g.unsigned(0, index(name)) }
 	ms := table(pmda.Metric{InDom: g.indom}, []row{
 		{45, 0, "cgroup.memory.stat.cache", u64, instant, octet, stat("cache")},
 		{45, 1, "cgroup.memory.stat.rss", u64, instant, octet, stat("rss")},

@@ -159,15 +159,15 @@ func parseWords(r record, b []byte) {
 //
 // Fields are in the order of names.
 func keyed(names ...string) func(r record, b []byte) {
-	places := make(map[string]int, len(names))
+	indices := make(map[string]int, len(names))
 	for i, name := range names {
-		places[name] = i
+		indices[name] = i
 	}
-	return keyedBy(places)
+	return keyedBy(indices)
 }
 
 // keyedBy is like keyed, with the index of the field for each name.
-func keyedBy(places map[string]int) func(r record, b []byte) {
+func keyedBy(indices map[string]int) func(r record, b []byte) {
 	return func(r record, b []byte) {
 		for len(b) > 0 {
 			var line []byte
@@ -176,7 +176,7 @@ func keyedBy(places map[string]int) func(r record, b []byte) {
 			if n := len(word); n > 0 && word[n-1] == ':' {
 				word = word[:n-1]
 			}
-			if i, ok := places[string(word)]; ok {
+			if i, ok := indices[string(word)]; ok {
 				word, _ = sysfile.Field(rest)
 				if n, ok := sysfile.Uint(word); ok {
 					r.set(i, n)

@@ -62,7 +62,7 @@ func (t *table) docker(groups map[string]*group) (list []*container) {
 			pid = 0
 		}
 		declared := c.state
-		t.place(c, groupOf(groups, id), pid)
+		t.setState(c, groupOf(groups, id), pid)
 		if c.pid <= 0 && declared != restarting { // Docker has ended without a word
 			c.state = stopped
 		}
@@ -120,7 +120,7 @@ func (t *table) podman(groups map[string]*group) (list []*container) {
 					break
 				}
 			}
-			t.place(c, g, number(readHead(under(t.o.PodmanRun, s.ID, "userdata/pidfile"), 64)))
+			t.setState(c, g, number(readHead(under(t.o.PodmanRun, s.ID, "userdata/pidfile"), 64)))
 			list = append(list, c)
 		}
 	}
@@ -199,7 +199,7 @@ func (t *table) lxc(groups map[string]*group) (list []*container) {
 		}
 		c := &container{id: name, engine: lxc, name: name, cgroup: "/lxc/" + name}
 		if g := groupOf(groups, name); g != nil && g.engine == lxc {
-			t.place(c, g, 0)
+			t.setState(c, g, 0)
 		}
 		list = append(list, c)
 	}
@@ -214,7 +214,7 @@ func (t *table) others(groups map[string]*group, monitors map[string]monitored) 
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		g := groups[id]
 		c := &container{id: id, engine: g.engine, ofUser: g.ofUser}
-		t.place(c, g, 0)
+		t.setState(c, g, 0)
 		if c.pid == 0 {
 			continue
 		}

@@ -113,7 +113,7 @@ func TestHostNameBlocked(t *testing.T) {
 	files := map[string]string{}
 	addProcess(files, 100, 1, 1, nil)
 	table := newTable(options(pmdatest.Tree(t, files)))
-	table.proc.guard = &guard{make(chan struct{}), time.Millisecond} // no place
+	table.proc.guard = &guard{make(chan struct{}), time.Millisecond} // no call can begin
 	table.proc.rootGuard = table.proc.guard
 	if got, err := table.hostName(nil, 100); got != "" || errnoOf(err) != -int32(syscall.ETIMEDOUT) {
 		t.Errorf("got %q, %v", got, err)

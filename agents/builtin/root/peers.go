@@ -33,12 +33,12 @@ func clean(name string) string {
 // refuse logs that a process may not connect, once for a user.
 func (s *server) refuse(peer syscall.Ucred) {
 	s.mu.Lock()
-	told := s.refused[peer.Uid] || len(s.refused) >= 100
-	if !told {
+	logged := s.refused[peer.Uid] || len(s.refused) >= 100
+	if !logged {
 		s.refused[peer.Uid] = true
 	}
 	s.mu.Unlock()
-	if !told {
+	if !logged {
 		s.log.Warn("{agent}: process {peer_pid} of user {uid} may not connect to {path}: only processes of root and of PCP's user may", "peer_pid", peer.Pid, "uid", peer.Uid, "path", s.path)
 	}
 }

@@ -138,7 +138,7 @@ func TestBlockedMonitors(t *testing.T) {
 	}
 }
 
-// A call that does not return is abandoned, and so are those that find no place then.
+// A call that does not return is abandoned, and so are those that cannot begin then.
 func TestGuard(t *testing.T) {
 	g := &guard{make(chan struct{}, 2), time.Millisecond}
 	release := make(chan struct{})

@@ -31,7 +31,7 @@ type server struct {
 	listener *net.UnixListener
 	file     os.FileInfo // of the socket
 	conns    map[net.Conn]bool
-	told     string          // why it does not listen
+	logged   string          // why it does not listen
 	refused  map[uint32]bool // users that were logged because they may not connect
 }
 
@@ -114,8 +114,8 @@ func (s *server) check() {
 	}
 	l, err := listen(s.path)
 	if err != nil {
-		if s.listener == nil && err.Error() != s.told { // else those that are connected are still served
-			s.told = err.Error()
+		if s.listener == nil && err.Error() != s.logged { // else those that are connected are still served
+			s.logged = err.Error()
 			s.log.Warn("{agent}: agents cannot ask this agent about containers: {error}", "error", err)
 		}
 		return
@@ -125,9 +125,9 @@ func (s *server) check() {
 		l.Close()
 		return
 	}
-	if s.told != "" {
+	if s.logged != "" {
 		s.log.Info("{agent}: agents can ask this agent about containers at {path}", "path", s.path)
-		s.told = ""
+		s.logged = ""
 	}
 	s.listener = l
 	s.wg.Go(func() { s.accept(l) })

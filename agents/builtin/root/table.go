@@ -119,9 +119,9 @@ func (t *table) read() (list []*container) {
 	return list
 }
 
-// place sets the state of a container from its group, nil if it has none. pid is its
+// setState sets the state of a container from its group, nil if it has none. pid is its
 // first process as its engine knows it, 0 if it does not run.
-func (t *table) place(c *container, g *group, pid int) {
+func (t *table) setState(c *container, g *group, pid int) {
 	if g != nil {
 		c.cgroup = g.path
 		pids := g.procs()

@@ -46,7 +46,7 @@ func newPeers(rules []accessRule, r pmcdconf.Resolver) (*peers, error) {
 	}
 	var list pmcdconf.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		err = list[0].Err // its place is in no file
+		err = list[0].Err // its position is in no file
 		if cause := errors.Unwrap(errors.Unwrap(err)); list[0].Warning && cause != nil {
 			err = fmt.Errorf("no address for a host of -A: %w", cause)
 		}

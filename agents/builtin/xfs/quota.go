@@ -36,7 +36,7 @@ type quotas struct {
 type filesys struct {
 	request uint64
 	flags   uint16
-	known   bool // the kernel has told the flags
+	known   bool // the kernel has returned the flags
 }
 
 // A project has the usage and the limits of one project on one file system: fields

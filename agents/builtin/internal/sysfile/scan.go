@@ -172,11 +172,11 @@ func (r *Record) At(i int) (n uint64, ok bool) {
 	return r.Nums[i], i < r.Words && r.Bad>>i&1 == 0
 }
 
-// Sum returns the sum of the numbers at some places. ok is false if one of them is
-// malformed or missing. A missing number at place optional or above counts as 0:
+// Sum returns the sum of the numbers with these indices. ok is false if one of them is
+// malformed or missing. A missing number with index optional or above counts as 0:
 // older kernels do not write it.
-func (r *Record) Sum(places []int, optional int) (n uint64, ok bool) {
-	for _, i := range places {
+func (r *Record) Sum(indices []int, optional int) (n uint64, ok bool) {
+	for _, i := range indices {
 		if r.Bad>>i&1 != 0 || i >= r.Words && i < optional {
 			return 0, false
 		}

@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 	var r Record
 	r.Parse([]byte("1 x 3 -4 18446744073709551615"))
 	for _, tt := range []struct {
-		places   []int
+		indices  []int
 		optional int
 		sum      uint64
 		ok       bool
@@ -40,8 +40,8 @@ func TestRecord(t *testing.T) {
 		{[]int{0, 5}, 5, 1, true},
 		{[]int{0, 5}, 6, 0, false},
 	} {
-		if n, ok := r.Sum(tt.places, tt.optional); ok != tt.ok || ok && n != tt.sum {
-			t.Errorf("sum of %v, optional from %d: %d, %v", tt.places, tt.optional, n, ok)
+		if n, ok := r.Sum(tt.indices, tt.optional); ok != tt.ok || ok && n != tt.sum {
+			t.Errorf("sum of %v, optional from %d: %d, %v", tt.indices, tt.optional, n, ok)
 		}
 	}
 	if n, ok := r.At(1); ok {

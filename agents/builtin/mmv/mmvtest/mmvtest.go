@@ -89,7 +89,7 @@ func (f *File) Append() ([]byte, Layout) {
 		sections++
 	}
 	off := mmvformat.HeaderSize + sections*mmvformat.SectionSize
-	place := func(t mmvformat.SectionType, n, size int) (at int) {
+	section := func(t mmvformat.SectionType, n, size int) (at int) {
 		at = off
 		l.Toc[t] = mmvformat.HeaderSize + len(toc)*mmvformat.SectionSize
 		toc = append(toc, mmvformat.Section{Type: t, Count: int32(n), Offset: uint64(off)})
@@ -97,13 +97,13 @@ func (f *File) Append() ([]byte, Layout) {
 		return at
 	}
 	if len(f.InDoms) > 0 {
-		l.InDoms = place(mmvformat.InDoms, len(f.InDoms), mmvformat.InDomSize)
-		l.Instances = place(mmvformat.Instances, insts, l.InstanceSize)
+		l.InDoms = section(mmvformat.InDoms, len(f.InDoms), mmvformat.InDomSize)
+		l.Instances = section(mmvformat.Instances, insts, l.InstanceSize)
 	}
-	l.Metrics = place(mmvformat.Metrics, len(f.Metrics), l.MetricSize)
-	l.Values = place(mmvformat.Values, values, mmvformat.ValueSize)
+	l.Metrics = section(mmvformat.Metrics, len(f.Metrics), l.MetricSize)
+	l.Values = section(mmvformat.Values, values, mmvformat.ValueSize)
 	if len(f.Labels) > 0 {
-		l.Labels = place(mmvformat.Labels, len(f.Labels), mmvformat.LabelSize)
+		l.Labels = section(mmvformat.Labels, len(f.Labels), mmvformat.LabelSize)
 	}
 	l.Strings = off
 
@@ -166,7 +166,7 @@ func (f *File) Append() ([]byte, Layout) {
 	for _, lb := range f.Labels {
 		put(&labels, lb)
 	}
-	place(mmvformat.Strings, text.Len()/mmvformat.StringSize, mmvformat.StringSize)
+	section(mmvformat.Strings, text.Len()/mmvformat.StringSize, mmvformat.StringSize)
 
 	var out bytes.Buffer
 	gen := max(f.Gen, 1)
