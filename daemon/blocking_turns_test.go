@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Clients that take turns of many requests each, so that one after the other gets
+// Clients that send many requests each, one client after the other, so that each gets
 // into blocking-read mode, have their own answers in order, while agents come and go.
 func TestTurnsInBlockingMode(t *testing.T) {
 	t.Run("without descriptors", func(t *testing.T) { testTurns(t, nil) })
@@ -61,9 +61,9 @@ func testTurns(t *testing.T, config func(*Config)) {
 			}
 		}
 	}
-	t.Logf("%d of %d turns ended in blocking-read mode, %d fetches without the agent that dies", entered, rounds*clients, died)
+	t.Logf("%d of %d series ended in blocking-read mode, %d fetches without the agent that dies", entered, rounds*clients, died)
 	if entered == 0 || died == 0 {
-		t.Error("no turn ended in blocking-read mode, or the agent did not die")
+		t.Error("no series ended in blocking-read mode, or the agent did not die")
 	}
 }
 

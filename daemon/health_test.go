@@ -88,10 +88,10 @@ func TestHealth(t *testing.T) {
 // A service manager that does not receive its messages delays no client: the liveness
 // probe goes on.
 func TestSlowManager(t *testing.T) {
-	told, taken := make(chan struct{}, 100), make(chan struct{})
+	reported, taken := make(chan struct{}, 100), make(chan struct{})
 	r := newHarness(t, func(c *Config) {
 		c.Changed = func(Health) {
-			told <- struct{}{}
+			reported <- struct{}{}
 			<-taken
 		}
 	}, nil)
@@ -99,7 +99,7 @@ func TestSlowManager(t *testing.T) {
 	defer take()
 	r.awaitStarts()
 	r.HealthChanged()
-	<-told
+	<-reported
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
 	defer cancel()
 	if err := r.CheckLiveness(ctx); err != nil {
@@ -107,5 +107,5 @@ func TestSlowManager(t *testing.T) {
 	}
 	r.HealthChanged()
 	take()
-	<-told // what has changed meanwhile is told, too
+	<-reported // what has changed meanwhile is told, too
 }

@@ -37,8 +37,8 @@ func TestPeerLoginIdentity(t *testing.T) {
 		testutil.Missing(t, err)
 	}
 	h := newLoginHarness(t, nil)
-	type told []string
-	attrs := func(list ...any) (all told) {
+	type records []string
+	attrs := func(list ...any) (all records) {
 		for i := 0; i < len(list); i += 2 {
 			all = append(all, fmt.Sprintf("attr 0 %v=%v", list[i], list[i+1]))
 		}
@@ -47,21 +47,21 @@ func TestPeerLoginIdentity(t *testing.T) {
 	const name, uid, gid, pid, container = pdu.AttrUserName, pdu.AttrUserID, pdu.AttrGroupID, pdu.AttrProcessID, pdu.AttrContainer
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			peer, labels := told{}, ""
+			peer, labels := records{}, ""
 			fromPeer := int64(-1)
 			if network == "unix" {
 				peer = attrs(pid, os.Getpid())
 				labels, fromPeer = fmt.Sprintf("groupid:%d userid:%d", os.Getgid(), os.Getuid()), int64(os.Getuid())
 			}
-			with := func(list ...any) told { return append(slices.Clone(peer), attrs(list...)...) }
+			with := func(list ...any) records { return append(slices.Clone(peer), attrs(list...)...) }
 			none := peer
 			if network == "unix" {
 				none = with(gid, os.Getgid(), uid, os.Getuid())
 			}
-			ends := func(list told) told { return append(told{"end 0"}, list...) }
+			ends := func(list records) records { return append(records{"end 0"}, list...) }
 			c, _ := h.greeted(network)
 			c = c.in(t)
-			check := func(what string, want told, wantLabels string, wantUID int64) {
+			check := func(what string, want records, wantLabels string, wantUID int64) {
 				t.Helper()
 				c.served(what, true) // the agent has been told before that
 				c.fetch(id(240, 1))

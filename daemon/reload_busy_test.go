@@ -149,11 +149,11 @@ func TestSlowReload(t *testing.T) {
 // A reload that does not end is a problem, which the log and the service manager are told
 // of, until it ends. It says what it waits for.
 func TestOverdueReload(t *testing.T) {
-	told := make(chan Health, 100)
+	reports := make(chan Health, 100)
 	h := newHanging()
 	r := newHarness(t, func(c *Config) {
 		c.resolver, c.overdue = h, time.Millisecond
-		c.Changed = func(h Health) { told <- h }
+		c.Changed = func(h Health) { reports <- h }
 		c.AgentsStarted = c.Changed
 	}, nil)
 	r.awaitStarts()
@@ -163,7 +163,7 @@ func TestOverdueReload(t *testing.T) {
 	const late = " has not ended, and no other can begin: it "
 	// awaitTold waits until the manager is told that there is such a problem, or none.
 	awaitTold := func(want bool) {
-		for h := range told {
+		for h := range reports {
 			if strings.Contains(strings.Join(h.Problems, "\n"), late) == want {
 				return
 			}

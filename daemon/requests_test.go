@@ -125,7 +125,7 @@ func TestClientNumbers(t *testing.T) {
 			l := r.routes.Load().Agent(x.Domain).Conn()
 			l.Notify(transport.Notice{Client: 99, End: true})
 			x.Awaits(t, "end 99")
-			if got, want := x.Told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
+			if got, want := x.Notified(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
 				t.Errorf("a client that %s: agent %d was told %q, want %q", tt.what, x.Domain, got, want)
 			}
 		}

@@ -49,7 +49,7 @@ type ReloadStatus = reload.Status
 
 // Goroutines returns the number of goroutines without the idle coroutines of sessions.
 // The number of idle coroutines depends on how many requests there were at a time.
-func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.sessions.IdleTurns() }
+func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.sessions.IdleCoroutines() }
 
 // Reload requests a reload, as SIGHUP does, and returns. pmcd.sighups counts it when it
 // is done, also if it has failed. One reload serves all requests that arrive before it

@@ -6,9 +6,9 @@
 // one waiter waits for one waiter of each other group, however many those have.
 //
 // A group that comes to the Queue is served after the groups that are there, but before
-// the one that was served last: that has just had its turn. The same holds for a member
-// in its group. So a client that asks again as soon as it has its reply gets every
-// second turn beside one with many waiters.
+// the one that was served last. The same holds for a member in its group. So a client
+// that asks again as soon as it has its reply is served every second time beside one
+// with many waiters.
 //
 // A connection of a client asks again only when it has its reply, so it has one waiter
 // in a Queue at a time. That makes the order in a member round robin, too.
@@ -26,14 +26,14 @@ type Key struct {
 	Member uint64 // in the group
 }
 
-// A Group is what shares its turns. Its fields are the caller's to choose: two Groups
-// are the same if both fields are.
+// A Group is a set of clients that is served as one. Its fields are the caller's to
+// choose: two Groups are the same if both fields are.
 type Group struct {
 	Addr netip.Addr
 	ID   uint64
 }
 
-// An Item is a place for one waiter in a Queue. The caller provides the memory, often
+// An Item is an element of a Queue: one waiter. The caller provides the memory, often
 // as a field of the waiter, so that a Queue allocates little.
 type Item[T any] struct {
 	Value T
@@ -63,8 +63,8 @@ type node[T any] struct {
 	key         Key      // of a member; a group uses only key.Group
 	parent      *node[T] // a member's group, or the root; nil for the root
 	first, last *Item[T] // its waiters; those of a group have come by PushFront
-	inRow       int      // how many of these were served one after the other, of a group
-	turn        *node[T] // the child that is served next; nil if there is none
+	inRow       int      // of a group: how many of its own waiters were served one after the other
+	cursor      *node[T] // the child that is served next; nil if there is none
 	served      *node[T] // the child that was served last; nil if it has had no waiters since
 	prev, next  *node[T] // a ring of the children of parent
 }
@@ -136,15 +136,15 @@ func (q *Queue[T]) add(key Key, p *node[T]) *node[T] {
 		q.numFree--
 	}
 	n.key, n.parent = key, p
-	if p.turn == nil {
-		p.turn, n.prev, n.next = n, n, n
+	if p.cursor == nil {
+		p.cursor, n.prev, n.next = n, n, n
 		return n
 	}
-	n.next = cmp.Or(p.served, p.turn)
+	n.next = cmp.Or(p.served, p.cursor)
 	n.prev = n.next.prev
 	n.prev.next, n.next.prev = n, n
-	if p.turn == p.served {
-		p.turn = n
+	if p.cursor == p.served {
+		p.cursor = n
 	}
 	return n
 }
@@ -154,7 +154,7 @@ func (q *Queue[T]) Peek() *Item[T] {
 	if q.root.first != nil {
 		return q.root.first
 	}
-	return q.root.turn.peek()
+	return q.root.cursor.peek()
 }
 
 // PeekGroup returns the waiter of a group that is served next; nil if there is none.
@@ -165,10 +165,10 @@ func (g *node[T]) peek() *Item[T] {
 	switch {
 	case g == nil:
 		return nil
-	case g.turn == nil, g.first != nil && g.inRow < maxInRow:
+	case g.cursor == nil, g.first != nil && g.inRow < maxInRow:
 		return g.first
 	}
-	return g.turn.first
+	return g.cursor.first
 }
 
 // Pop removes and returns the waiter that is served next; nil if there is none.
@@ -188,8 +188,8 @@ func (q *Queue[T]) Take(it *Item[T]) {
 		n.parent.inRow = 0
 	}
 	for n := it.node; n.parent != nil; n = n.parent {
-		if n.parent.turn == n { // not if PeekGroup has returned it
-			n.parent.served, n.parent.turn = n, n.next
+		if n.parent.cursor == n { // not if PeekGroup has returned it
+			n.parent.served, n.parent.cursor = n, n.next
 		}
 	}
 	q.Remove(it)
@@ -213,7 +213,7 @@ func (q *Queue[T]) Remove(it *Item[T]) bool {
 	}
 	it.node, it.prev, it.next = nil, nil, nil
 	q.n--
-	for n.parent != nil && n.first == nil && n.turn == nil {
+	for n.parent != nil && n.first == nil && n.cursor == nil {
 		p := n.parent
 		q.forget(n)
 		n = p
@@ -236,14 +236,14 @@ func (q *Queue[T]) forget(n *node[T]) {
 		delete(q.members, n.key)
 	}
 	n.prev.next, n.next.prev = n.next, n.prev
-	if p.turn == n {
-		p.turn = n.next
+	if p.cursor == n {
+		p.cursor = n.next
 	}
 	if p.served == n {
 		p.served = nil
 	}
 	if n.next == n {
-		p.turn = nil
+		p.cursor = nil
 	}
 	*n = node[T]{}
 	if q.numFree < maxFree {
@@ -264,11 +264,11 @@ func (n *node[T]) each(yield func(T) bool) bool {
 			return false
 		}
 	}
-	for c := n.turn; c != nil; {
+	for c := n.cursor; c != nil; {
 		if !c.each(yield) {
 			return false
 		}
-		if c = c.next; c == n.turn {
+		if c = c.next; c == n.cursor {
 			break
 		}
 	}

@@ -35,7 +35,7 @@ func TestTurns(t *testing.T) {
 		name string
 		push []waiter
 		who  waiter
-		want int // its place
+		want int // its position
 	}{
 		{"alone", []waiter{{1, 1}}, waiter{1, 1}, 1},
 		{"behind one of another group with many", append(many(200, waiter{1, 1}), waiter{2, 1}), waiter{2, 1}, 2},
@@ -54,7 +54,7 @@ func TestTurns(t *testing.T) {
 			for n := 1; q.Len() > 0; n++ {
 				if it := q.Pop(); it.Value == tt.who {
 					if n != tt.want {
-						t.Errorf("its place is %d, want %d", n, tt.want)
+						t.Errorf("its position is %d, want %d", n, tt.want)
 					}
 					return
 				}

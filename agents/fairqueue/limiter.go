@@ -2,8 +2,8 @@ package fairqueue
 
 import "sync"
 
-// A Limiter limits how much goes on at a time. What has to wait begins in the order of
-// turns. Use [NewLimiter] or [NewSharing] to make one. Its methods may be called by any goroutine.
+// A Limiter limits how much goes on at a time. What has to wait begins in the order of a
+// [Queue]. Use [NewLimiter] or [NewSharing] to make one. Its methods may be called by any goroutine.
 type Limiter struct {
 	limit   int64
 	sharing bool

@@ -59,7 +59,7 @@ func TestLimiter(t *testing.T) {
 	check("the end", 0, nil, nil)
 }
 
-// What ends while it waits has no turn, and those behind it may begin.
+// What ends while it waits never begins, and those behind it may begin.
 func TestLimiterEndOfWaiting(t *testing.T) {
 	l := fairqueue.NewLimiter(2)
 	first, large, small := start(l, 1, groupKey(1)), start(l, 2, groupKey(2)), start(l, 1, groupKey(3))
@@ -99,7 +99,7 @@ func TestLimiterTurns(t *testing.T) {
 		}
 	}
 	if want := []uint64{1, 2, 3, 1, 2, 1, 1}; !slices.Equal(got, want) {
-		t.Errorf("turns of groups %d, want %d", got, want)
+		t.Errorf("order of groups %d, want %d", got, want)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// What begins because its group has its share takes no turn of another group.
+// What begins because its group has its share does not delay another group.
 func TestSharingKeepsTurns(t *testing.T) {
 	l := fairqueue.NewSharing(4)
 	running := make([]*fairqueue.Use, 4)

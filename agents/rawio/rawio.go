@@ -1,10 +1,10 @@
-// Package rawio makes unannounced system calls: calls that the Go scheduler is not
-// told of. It is told of the calls of package syscall, which are announced.
+// Package rawio makes unannounced system calls: calls that are not announced to the Go
+// scheduler, as those of package syscall are.
 //
-// During an announced call the scheduler may give the thread's place to another
-// thread. For a short call that costs more than the call itself: a thread is woken
-// up for nothing. During an unannounced call the thread keeps its place and cannot
-// be preempted. If the call blocks, the next garbage collection waits for it, and
+// During an announced call the scheduler may give the thread's P, the right to run Go
+// code, to another thread. For a short call that costs more than the call itself: a
+// thread is woken up for nothing. During an unannounced call the thread keeps its P and
+// cannot be preempted. If the call blocks, the next garbage collection waits for it, and
 // all goroutines wait for the garbage collection.
 //
 // So a call may be unannounced only if it does none of the following, whatever the
@@ -30,7 +30,7 @@ import (
 )
 
 // MaxSyscallBytes is the largest number of bytes that one call should copy. Until
-// the call returns no other goroutine can run in its place.
+// the call returns the thread runs no other goroutine.
 const MaxSyscallBytes = 256 << 10
 
 // Read is read(2) of a descriptor with O_NONBLOCK. The descriptor must be one of
@@ -59,8 +59,8 @@ func Recv(fd uintptr, b []byte) (int, error) {
 // Pread is pread(2) of a file of /proc or /sys that the kernel writes from memory,
 // without a lock that is held for long. O_NONBLOCK has no effect on such files. The
 // caller must know the file, and must check with fstatfs(2) that it is on the
-// kernel's file system: in a container a file of a FUSE program may be in its
-// place, and that program can make the call wait.
+// kernel's file system: in a container the path may lead to a file of a FUSE
+// program, and that program can make the call wait.
 //
 // On a 32-bit processor the call is announced: there the offset is passed in two
 // registers, and which ones depends on the processor.

@@ -13,19 +13,19 @@ import (
 // A synchronous is the part of a Client that waits for the agent. One call after another
 // uses the connection.
 type synchronous struct {
-	turn chan struct{} // has a value while a call uses the following
+	sem  chan struct{} // has a value while a call uses the following
 	link *link
 	buf  []byte
 }
 
 func newSynchronous(l *link) *synchronous {
-	return &synchronous{turn: make(chan struct{}, 1), link: l}
+	return &synchronous{sem: make(chan struct{}, 1), link: l}
 }
 
 func (s *synchronous) send(ctx context.Context, d tracepdu.Data) error {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.sem <- struct{}{}:
+		defer func() { <-s.sem }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -73,8 +73,8 @@ func (s *synchronous) exchange(ctx context.Context, d tracepdu.Data) error {
 
 // close waits for a call in progress.
 func (s *synchronous) close() error {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+	s.sem <- struct{}{}
+	defer func() { <-s.sem }()
 	s.link.close()
 	s.link.failed(ErrClosed) // for a call that waited for its turn
 	s.link.retry = s.link.now().Add(1 << 62 * time.Nanosecond)

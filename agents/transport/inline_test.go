@@ -35,8 +35,8 @@ func TestInlineCallsAreConcurrent(t *testing.T) {
 		}
 	})
 	stuck.Go(func() {
-		serve(p, func(c *transport.Turn) {
-			if err := desc(viaTurn{tr, c}, blocks); err != nil {
+		serve(p, func(c *transport.Coroutine) {
+			if err := desc(viaCoroutine{tr, c}, blocks); err != nil {
 				t.Error(err)
 			}
 		})
@@ -46,7 +46,7 @@ func TestInlineCallsAreConcurrent(t *testing.T) {
 	if err := desc(tr, plain); err != nil {
 		t.Error(err)
 	}
-	serve(p, func(c *transport.Turn) { transporttest.Test(t, viaTurn{tr, c}, id(plain)) })
+	serve(p, func(c *transport.Coroutine) { transporttest.Test(t, viaCoroutine{tr, c}, id(plain)) })
 	tr.Notify(transport.Notice{Client: 7, End: true})
 	if got := strings.Join(a.all(), ","); !strings.HasSuffix(got, "7 ends") {
 		t.Errorf("got %s", got)
@@ -55,18 +55,18 @@ func TestInlineCallsAreConcurrent(t *testing.T) {
 	stuck.Wait()
 }
 
-// A Turn waits for the timeout only. The agent is not late for others because of
+// A Coroutine waits for the timeout only. The agent is not late for others because of
 // that, and a method that heeds its context returns.
 func TestInlineLate(t *testing.T) {
 	for _, item := range []int{blocks, endless} {
 		a := newAnswer()
 		tr := inline(t, a)
 		p := newPool(t)
-		s := &turns{ended: make(chan struct{})}
-		s.list = append(s.list, func(c *transport.Turn) {
+		s := &batches{ended: make(chan struct{})}
+		s.list = append(s.list, func(c *transport.Coroutine) {
 			for range 2 {
 				call := request(1, item, 20*time.Millisecond)
-				call.Turn = c
+				call.Coroutine = c
 				if b, err := transport.Do(tr, call, []byte("x")); err != transport.ErrLate || string(b) != "x" {
 					t.Errorf("%d: got %q, %v, want ErrLate", item, b, err)
 				}
@@ -75,7 +75,7 @@ func TestInlineLate(t *testing.T) {
 				t.Errorf("%d: %v, want ready", item, s)
 			}
 			call := request(1, plain, time.Minute)
-			call.Turn = c
+			call.Coroutine = c
 			if b, err := transport.Do(tr, call, []byte("x")); err != nil || string(b[:1]) != "x" {
 				t.Errorf("%d: got %q, %v", item, b, err)
 			}
@@ -86,7 +86,7 @@ func TestInlineLate(t *testing.T) {
 		})
 		go p.Serve(s) // the goroutine is lost to the agent
 		<-s.ended
-		// Without a Turn the goroutine waits, but the context of the method ends.
+		// Without a Coroutine the goroutine waits, but the context of the method ends.
 		if _, err := transport.Do(tr, request(1, endless, 20*time.Millisecond), nil); err != transport.ErrLate {
 			t.Errorf("%d: got %v, want ErrLate", item, err)
 		}
@@ -127,9 +127,9 @@ func TestInlineEnds(t *testing.T) {
 		{"a panic", "ouch", func(tr transport.Transport) { desc(tr, panics) }},
 		{"a panic in a notice", "ouch", func(tr transport.Transport) { tr.Notify(transport.Notice{Client: panics, End: true}) }},
 		{"the end of a goroutine", "ended the goroutine", func(tr transport.Transport) {
-			s := &turns{ended: make(chan struct{})}
-			s.list = append(s.list, func(c *transport.Turn) { desc(viaTurn{tr, c}, exits) })
-			var p transport.TurnPool
+			s := &batches{ended: make(chan struct{})}
+			s.list = append(s.list, func(c *transport.Coroutine) { desc(viaCoroutine{tr, c}, exits) })
+			var p transport.CoroutinePool
 			defer p.Close()
 			go p.Serve(s)
 			<-s.ended
@@ -141,9 +141,9 @@ func TestInlineEnds(t *testing.T) {
 			tr := inline(t, a)
 			p := newPool(t)
 			var errs []error
-			s := &turns{ended: make(chan struct{})}
-			s.list = append(s.list, func(c *transport.Turn) {
-				errs = append(errs, desc(viaTurn{tr, c}, blocks), desc(viaTurn{tr, c}, plain))
+			s := &batches{ended: make(chan struct{})}
+			s.list = append(s.list, func(c *transport.Coroutine) {
+				errs = append(errs, desc(viaCoroutine{tr, c}, blocks), desc(viaCoroutine{tr, c}, plain))
 			})
 			go p.Serve(s)
 			<-a.entered
@@ -173,12 +173,12 @@ func TestInlineStress(t *testing.T) {
 	var replies atomic.Int64
 	var wg sync.WaitGroup
 	for client := range 8 {
-		s := &turns{ended: make(chan struct{})}
+		s := &batches{ended: make(chan struct{})}
 		for round := range 300 {
-			s.list = append(s.list, func(c *transport.Turn) {
+			s.list = append(s.list, func(c *transport.Coroutine) {
 				want := pdu.NewPMID(client, round, 1)
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: want})
-				call := transport.Call{Req: req, Turn: c, Timeout: 10 * time.Millisecond}
+				call := transport.Call{Req: req, Coroutine: c, Timeout: 10 * time.Millisecond}
 				b, err := transport.Do(tr, &call, nil)
 				if err == transport.ErrLate {
 					return

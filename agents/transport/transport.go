@@ -6,7 +6,7 @@
 // same way for all agents, and does not decode the values.
 //
 // The Transports of an Agent in this process are here and not in a package of their
-// own because a [Call] has a field for them, its [Turn], whose methods would have to be exported.
+// own because a [Call] has a field for them, its [Coroutine], whose methods would have to be exported.
 package transport
 
 import (
@@ -104,7 +104,7 @@ type Call struct {
 	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
 
 	// Req is the request PDU, or several of one type other than FETCH, one after the other.
-	// Then the agent works on all of them in one turn, within Timeout, and Recv appends as
+	// Then the agent works on all of them, one after the other, within Timeout, and Recv appends as
 	// many replies in this order. Req is read, not changed, until Recv returns.
 	Req []byte
 
@@ -117,16 +117,16 @@ type Call struct {
 	// Batched says that the goroutine sends other Calls before it calls Recv.
 	Batched bool
 
-	// Turn, if not nil, is the Turn that calls Send and Recv. Recv then calls an
-	// Agent in this process on the same goroutine. If the Call is Batched, only
+	// Coroutine, if not nil, is the one that calls Send and Recv. Recv then calls
+	// an Agent in this process on the same goroutine. If the Call is Batched, only
 	// that of an Inline is called so.
-	Turn *Turn
+	Coroutine *Coroutine
 
 	// MayBlock says that the daemon has no other work, so that the thread may block
 	// until the reply has arrived.
 	MayBlock bool
 
-	// Waiter, if not nil, is told when Send or Recv is about to wait.
+	// Waiter, if not nil, is called when Send or Recv is about to wait.
 	Waiter Waiter
 
 	// Recv sets Began and Done when it succeeds: the times when the agent was free

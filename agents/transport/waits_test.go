@@ -68,9 +68,9 @@ func TestBeforeWait(t *testing.T) {
 			w.Notify(transport.Notice{Client: blocks, End: true})
 			<-a.entered
 			done := make(chan error, 1)
-			go serve(pool, func(turn *transport.Turn) {
+			go serve(pool, func(c *transport.Coroutine) {
 				call := request(1, plain, 0)
-				call.Waiter, call.Turn = waiter, turn
+				call.Waiter, call.Coroutine = waiter, c
 				_, err := transport.Do(w, call, nil)
 				done <- err
 			})

@@ -17,9 +17,9 @@ import (
 func Local(a agents.Agent) *Worker { return newWorker(a, false) }
 
 // Inline is Local for an Agent that several goroutines may call at a time. No call waits
-// for another one: those of a [Turn], and those without one, are made on the goroutine that
+// for another one: those of a [Coroutine], and those without one, are made on the goroutine that
 // calls Recv. If a call is abandoned, other calls go on: the State is always Ready. A call
-// without a Turn is waited for, but its context ends after its timeout.
+// without a Coroutine is waited for, but its context ends after its timeout.
 func Inline(a agents.Agent) *Worker { return newWorker(a, true) }
 
 func newWorker(a agents.Agent, concurrent bool) *Worker {
@@ -38,7 +38,7 @@ func newWorker(a agents.Agent, concurrent bool) *Worker {
 // A Worker is a Transport to an Agent in this process. See [Local] and [Inline].
 //
 // The Agent's methods run on a goroutine that can be abandoned, because Go cannot
-// interrupt a method that does not return: that of a [Turn], or the Worker's own, which
+// interrupt a method that does not return: that of a [Coroutine], or the Worker's own, which
 // costs more. The latter ends after Close or a panic of the Agent, but not before the method
 // has returned. If that never happens the goroutine stays; nothing waits for it.
 //
@@ -68,7 +68,7 @@ type Worker struct {
 	free      []*queuedCall // for the next Calls
 	timer     *time.Timer
 	fires     time.Time     // when timer fires; zero if it is not set
-	told      chan struct{} // closed when onState has returned from the last Late
+	reported  chan struct{} // closed when onState has returned from the last Late
 	owed      Pending       // while the Agent is late, and after its end
 	onState   func(State)
 	err       error
@@ -82,21 +82,21 @@ var (
 // A queuedCall is a Call on its way, and its Reply. It is reused for later Calls,
 // but not if it was abandoned: then the Agent may use its memory for ever.
 type queuedCall struct {
-	worker   *Worker
-	resp     responder.Responder
-	ctx      context.Context // ends when the call is abandoned
-	cancel   context.CancelFunc
-	from     *Call    // the Call that was sent, until Recv
-	call     Call     // a copy with its own memory for the request; its Turn, if not nil, makes the call
-	ahead    []Notice // to be delivered before
-	began    time.Time
-	answered time.Time
-	deadline time.Time // zero if there is none
-	reply    []byte    // used by the goroutine that calls the Agent until the call is done
-	err      error
-	turn     *Turn         // the Turn that is making the call; guarded by mu
-	at       int           // index in running; -1 if the call is over or has not begun; guarded by mu
-	done     chan struct{} // has room for one; receives when the call is over, if no Turn makes it
+	worker    *Worker
+	resp      responder.Responder
+	ctx       context.Context // ends when the call is abandoned
+	cancel    context.CancelFunc
+	from      *Call    // the Call that was sent, until Recv
+	call      Call     // a copy with its own memory for the request; its Coroutine, if not nil, makes the call
+	ahead     []Notice // to be delivered before
+	began     time.Time
+	answered  time.Time
+	deadline  time.Time // zero if there is none
+	reply     []byte    // used by the goroutine that calls the Agent until the call is done
+	err       error
+	coroutine *Coroutine    // the one that is making the call; guarded by mu
+	at        int           // index in running; -1 if the call is over or has not begun; guarded by mu
+	done      chan struct{} // has room for one; receives when the call is over, if no Coroutine makes it
 }
 
 // Concurrent reports whether no Call waits for another one.
@@ -182,14 +182,14 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 	e.from = c
 	e.call = Call{Origin: c.Origin, Profile: c.Profile, Timeout: c.Timeout, Waiter: c.Waiter, Req: append(e.call.Req[:0], c.Req...)}
 	if w.concurrent || !c.Batched {
-		e.call.Turn = c.Turn
+		e.call.Coroutine = c.Coroutine
 	}
 	return e
 }
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.call.Profile, e.call.Turn, e.call.Waiter, e.turn, e.ahead = nil, nil, nil, nil, nil
+	e.call.Profile, e.call.Coroutine, e.call.Waiter, e.coroutine, e.ahead = nil, nil, nil, nil, nil
 	if cap(e.call.Req) > maxFreeBuffer {
 		e.call.Req = nil
 	}
@@ -223,7 +223,7 @@ func (w *Worker) refusal() error {
 func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
 	e.from = nil // an abandoned call must not keep it
-	switch t := c.Turn; {
+	switch t := c.Coroutine; {
 	case t != nil && (e.worker.concurrent || !c.Batched):
 		t.yield(e)
 	case e.worker.concurrent:
@@ -240,7 +240,7 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// await waits until e, which no Turn makes, is over.
+// await waits until e, which no Coroutine makes, is over.
 func (e *queuedCall) await(c *Call) {
 	select {
 	case <-e.done:

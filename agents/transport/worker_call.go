@@ -30,14 +30,14 @@ type work struct {
 }
 
 // wake has the goroutine of w deliver Notices and make the next call, unless the Agent is
-// being called or a Turn will do it. The caller holds mu.
+// being called or a Coroutine will do it. The caller holds mu.
 func (w *Worker) wake() {
 	if w.inMethods > 0 || w.err != nil {
 		return
 	}
 	var todo work
 	switch e := w.next; {
-	case e != nil && e.at >= 0 && e.call.Turn != nil:
+	case e != nil && e.at >= 0 && e.call.Coroutine != nil:
 		return
 	case e != nil:
 		w.next, todo = nil, work{e, e.ahead}
@@ -57,7 +57,7 @@ func (w *Worker) run() {
 	}
 }
 
-// serve implements turnCall.
+// serve implements suspendedCall.
 func (e *queuedCall) serve() bool {
 	w := e.worker
 	w.mu.Lock()
@@ -69,7 +69,7 @@ func (e *queuedCall) serve() bool {
 	case w.concurrent:
 		w.start(e)
 	case w.inMethods > 0 || w.next != e || e.at < 0: // the Agent has Notices to handle first, or the call is over
-		e.call.Turn = nil
+		e.call.Coroutine = nil
 		w.wake()
 		w.mu.Unlock()
 		e.await(&e.call)
@@ -78,13 +78,13 @@ func (e *queuedCall) serve() bool {
 		w.next = nil
 	}
 	w.inMethods++
-	e.turn = e.call.Turn
+	e.coroutine = e.call.Coroutine
 	w.mu.Unlock()
 	return w.do(e, e.ahead)
 }
 
 // do delivers the Notices in ahead and then makes the call e, unless e is nil or was
-// abandoned. It reports whether a Turn that waits for e continues on this goroutine. The
+// abandoned. It reports whether a Coroutine that waits for e continues on this goroutine. The
 // caller has counted it in inMethods.
 func (w *Worker) do(e *queuedCall, ahead []Notice) (here bool) {
 	var err error
@@ -121,7 +121,7 @@ func (w *Worker) done(e *queuedCall, err error) (here bool) {
 	defer w.mu.Unlock()
 	if e != nil {
 		inTime := e.at >= 0
-		here = inTime || e.turn == nil
+		here = inTime || e.coroutine == nil
 		if inTime {
 			e.answered = now
 			w.finish(e, err, false)
@@ -142,9 +142,9 @@ func (w *Worker) done(e *queuedCall, err error) (here bool) {
 // recover ends the state Late. The caller holds mu, which recover unlocks while it
 // calls onState.
 func (w *Worker) recover() {
-	told := w.told
+	reported := w.reported
 	w.mu.Unlock()
-	<-told
+	<-reported
 	w.changed(Ready)
 	w.mu.Lock()
 	if w.err == nil {
@@ -163,7 +163,7 @@ func (w *Worker) guard(f func()) {
 	f()
 }
 
-// finish ends the wait for e. A Turn that is calling the Agent continues when the Agent has
+// finish ends the wait for e. A Coroutine that is calling the Agent continues when the Agent has
 // returned. If abandon is set, it continues at once on another goroutine, and the Agent keeps
 // its own. The caller holds mu.
 func (w *Worker) finish(e *queuedCall, err error, abandon bool) {
@@ -177,11 +177,11 @@ func (w *Worker) finish(e *queuedCall, err error, abandon bool) {
 		e.cancel()
 	}
 	switch {
-	case e.turn == nil && !w.concurrent:
+	case e.coroutine == nil && !w.concurrent:
 		e.done <- struct{}{}
-	case e.turn != nil && abandon:
+	case e.coroutine != nil && abandon:
 		e.call.Waiter = nil // the Agent may keep e for ever
-		go e.turn.resume()
+		go e.coroutine.resume()
 	}
 }
 

@@ -17,7 +17,7 @@ func (w *Worker) expire() {
 	w.mu.Lock()
 	w.fires = time.Time{}
 	var next time.Time
-	var told chan struct{}
+	var reported chan struct{}
 	for i := len(w.running) - 1; i >= 0; i-- {
 		switch e := w.running[i]; {
 		case e.deadline.IsZero():
@@ -29,8 +29,8 @@ func (w *Worker) expire() {
 			w.abandoned.Add(1)
 			if !w.concurrent {
 				w.state.Store(int32(Late))
-				told = make(chan struct{})
-				w.told, w.owed = told, e.pending()
+				reported = make(chan struct{})
+				w.reported, w.owed = reported, e.pending()
 				w.slot.fail(ErrLate)
 			}
 			w.finish(e, ErrLate, true)
@@ -40,9 +40,9 @@ func (w *Worker) expire() {
 		w.expireAt(next)
 	}
 	w.mu.Unlock()
-	if told != nil {
+	if reported != nil {
 		w.changed(Late)
-		close(told)
+		close(reported)
 	}
 }
 
@@ -87,10 +87,10 @@ const closeGrace = 100 * time.Millisecond
 func (w *Worker) Close() error {
 	w.fail(ErrClosed)
 	w.mu.Lock()
-	told := w.told
+	reported := w.reported
 	w.mu.Unlock()
-	if told != nil {
-		<-told
+	if reported != nil {
+		<-reported
 	}
 	t := time.NewTimer(closeGrace)
 	defer t.Stop()

@@ -18,10 +18,10 @@ type slot struct {
 
 // A slotWaiter is a Send that waits for the slot.
 type slotWaiter struct {
-	place fairqueue.Item[*slotWaiter]
-	over  bool          // it has the slot, or err is set
-	err   error         // why it does not get the slot
-	wake  chan struct{} // has room for one; receives when over is set
+	item fairqueue.Item[*slotWaiter]
+	over bool          // it has the slot, or err is set
+	err  error         // why it does not get the slot
+	wake chan struct{} // has room for one; receives when over is set
 }
 
 // maxFreeWaiters is how many slotWaiters are kept for reuse.
@@ -55,7 +55,7 @@ func (w *Worker) acquire(c *Call) error {
 	w.mu.Lock()
 	switch {
 	case !x.over: // the Agent is busy with others, not late
-		s.waiting.Remove(&x.place)
+		s.waiting.Remove(&x.item)
 		return ErrLate
 	case x.err != nil:
 		return x.err
@@ -78,9 +78,9 @@ func (s *slot) enqueue(c *Call) *slotWaiter {
 		s.free = s.free[:last]
 	} else {
 		x = &slotWaiter{wake: make(chan struct{}, 1)}
-		x.place.Value = x
+		x.item.Value = x
 	}
-	s.waiting.Push(&x.place, c.Key)
+	s.waiting.Push(&x.item, c.Key)
 	return x
 }
 

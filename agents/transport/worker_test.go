@@ -81,7 +81,7 @@ func TestLate(t *testing.T) {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
 	if s := <-states; s != transport.Late || w.State() != transport.Late || w.Abandoned() != 1 {
-		t.Errorf("told %v, %v, %d calls abandoned; want late and 1", s, w.State(), w.Abandoned())
+		t.Errorf("reported %v, %v, %d calls abandoned; want late and 1", s, w.State(), w.Abandoned())
 	}
 	for range 1000 {
 		w.Notify(transport.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Value: []byte("alice")}}})
@@ -89,7 +89,7 @@ func TestLate(t *testing.T) {
 	w.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Value: []byte("bob")}}})
 	close(a.open)
 	if s := <-states; s != transport.Ready {
-		t.Errorf("told %v, want ready", s)
+		t.Errorf("reported %v, want ready", s)
 	}
 	testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	for _, client := range []int32{1, 2} { // the memory of an abandoned call is not used again
@@ -185,7 +185,7 @@ func TestNotices(t *testing.T) {
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
 	w.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
-	testutil.Eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
+	testutil.Eventually(t, "notified when idle", func() bool { return len(a.all()) == 1 })
 	c := send(t, w, 0, blocks, 0)
 	w.Notify(transport.Notice{Client: 1, End: true})
 	w.Notify(transport.Notice{Client: 1, Attrs: attr("bob")})
@@ -249,10 +249,10 @@ func TestStress(t *testing.T) {
 	}
 	var answers atomic.Int64
 	var wg sync.WaitGroup
-	var pool transport.TurnPool
+	var pool transport.CoroutinePool
 	for client := range int32(clients) {
 		var calls [agentCount]transport.Call
-		oneRound := func(turn *transport.Turn, round int) {
+		oneRound := func(c *transport.Coroutine, round int) {
 			var sent []int
 			var to [agentCount]*transport.Worker
 			var replies [agentCount]transport.Reply
@@ -261,7 +261,7 @@ func TestStress(t *testing.T) {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req,
-					Batched: n+1 < len(asked), Turn: turn, Timeout: 10 * time.Millisecond,
+					Batched: n+1 < len(asked), Coroutine: c, Timeout: 10 * time.Millisecond,
 				}
 				if group := rand.Uint64N(3); group > 0 {
 					calls[i].Key = &fairqueue.Key{Group: fairqueue.Group{ID: group}, Member: uint64(client)}
@@ -274,7 +274,7 @@ func TestStress(t *testing.T) {
 					open(i)
 				}
 			}
-			if turn == nil {
+			if c == nil {
 				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
 			} else {
 				slices.Reverse(sent) // what is not Batched is received at once
@@ -308,11 +308,11 @@ func TestStress(t *testing.T) {
 			})
 			continue
 		}
-		var turns []func(c *transport.Turn)
+		var batches []func(c *transport.Coroutine)
 		for round := range rounds {
-			turns = append(turns, func(c *transport.Turn) { oneRound(c, round) })
+			batches = append(batches, func(c *transport.Coroutine) { oneRound(c, round) })
 		}
-		wg.Go(func() { serve(&pool, turns...) })
+		wg.Go(func() { serve(&pool, batches...) })
 	}
 	wg.Wait()
 	for i := range ws {

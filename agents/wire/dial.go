@@ -30,8 +30,8 @@ type ReadConn interface {
 }
 
 // A DirectConn is a Conn that can also be read without Go's poller, by a read that
-// blocks its thread. That is quicker, but the thread keeps its place in the
-// scheduler while it waits. So it is for calls with transport.Call.MayBlock.
+// blocks its thread. That is quicker, but while the thread waits it keeps its P, the
+// scheduler's right to run Go code. So it is for calls with transport.Call.MayBlock.
 type DirectConn interface {
 	ReadConn
 

@@ -96,12 +96,12 @@ func TestLate(t *testing.T) {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
 	if s := <-states; s != transport.Late || client.State() != transport.Late {
-		t.Errorf("state %v, told %v, want late", client.State(), s)
+		t.Errorf("state %v, reported %v, want late", client.State(), s)
 	}
 	close(g.release)
 	testutil.Eventually(t, "ready again", func() bool { return client.State() == transport.Ready })
 	if s := <-states; s != transport.Ready {
-		t.Errorf("told %v, want ready", s)
+		t.Errorf("reported %v, want ready", s)
 	}
 	transporttest.Test(t, client, metricID)
 }

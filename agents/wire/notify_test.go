@@ -56,7 +56,7 @@ func TestNotices(t *testing.T) {
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
 	c.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
-	testutil.Eventually(t, "told when idle", func() bool { return len(a.recorded()) == 1 })
+	testutil.Eventually(t, "notified when idle", func() bool { return len(a.recorded()) == 1 })
 
 	busy := sendDescReqTimeout(t, c, 0, true) // nothing may be sent now
 	c.Notify(transport.Notice{Client: 1, End: true})

@@ -22,7 +22,7 @@ type pendingCall struct {
 	answered     time.Time     // when the reply was read
 
 	// Guarded by Client.mu.
-	place   fairqueue.Item[*pendingCall] // in Client.waiting
+	item    fairqueue.Item[*pendingCall] // in Client.waiting
 	granted bool
 	blocked bool // the caller waits for wake
 	done    bool // err or reply is set
@@ -47,7 +47,7 @@ func (c *Client) newCall(call *transport.Call) *pendingCall {
 		f = &pendingCall{client: c, wake: make(chan struct{}, 1)}
 	}
 	n, t, _ := pdu.Header(call.Req)
-	f.call, f.want, f.due, f.place.Value = call, transport.ReplyType(t), 1, f
+	f.call, f.want, f.due, f.item.Value = call, transport.ReplyType(t), 1, f
 	for rest := call.Req; n >= pdu.HeaderLen && int(n) < len(rest); n, _, _ = pdu.Header(rest) {
 		rest = rest[n:]
 		f.due++

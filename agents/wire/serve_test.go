@@ -161,7 +161,7 @@ func TestServerEndContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(a.recorded(), ", "); got != "0 ends" {
-		t.Errorf("told %q, want one end", got)
+		t.Errorf("notified %q, want one end", got)
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		c.admit(f)
 		return f, nil
 	}
-	c.waiting.Push(&f.place, call.Key)
+	c.waiting.Push(&f.item, call.Key)
 	c.grant() // f may be the first, and the one before it a large request
 	c.mu.Unlock()
 	call.BeforeWait(false)
@@ -35,7 +35,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	}
 	for !f.granted && !f.done {
 		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with other requests, not late
-			c.waiting.Remove(&f.place)
+			c.waiting.Remove(&f.item)
 			c.recycle(f)
 			c.grant() // f may have been a large request, and the first
 			c.wakeReader()

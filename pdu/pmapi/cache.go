@@ -7,8 +7,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A cache has the descriptors that pmcd has sent. Requests read it without a turn, and write
-// and drop it in their turn. So it has nothing from before a state change that came after.
+// A cache has the descriptors that pmcd has sent. A request may read it at any time, and
+// writes or drops it while it has acquired the Client. So it has nothing from before a state change that came after.
 type cache struct {
 	mu    sync.Mutex // guards what is below
 	descs map[pdu.PMID]pdu.Desc

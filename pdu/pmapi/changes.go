@@ -6,10 +6,10 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A changeLog has the state changes that a client was told of, and its new connections. Each
+// A changeLog has the state changes that pmcd has sent to a client, and its new connections. Each
 // reader has a position of its own in it, so that none takes them from another.
 type changeLog struct {
-	end         atomic.Uint64 // the position behind all entries; written in the turn of a request
+	end         atomic.Uint64 // the position behind all entries; written while the Client is acquired
 	last        [32]uint64    // the position behind the last entry with a bit, by bit
 	reconnected uint64        // the position behind the last new connection
 }

@@ -67,8 +67,8 @@ type Client struct {
 
 	profile atomic.Pointer[pdu.Profile] // that fetches are to have; not changed
 
-	// turn has a value while a request is made. That request owns the fields below.
-	turn    chan struct{}
+	// sem has a value while a request is made, which owns the fields below.
+	sem     chan struct{}
 	conn    *conn // nil without a connection
 	connErr error // why there is none
 	backoff backoffState
@@ -101,7 +101,7 @@ func Dial(ctx context.Context, spec string, o *Options) (*Client, error) {
 
 // DialSpec is [Dial] with a parsed specification.
 func DialSpec(ctx context.Context, s Spec, o *Options) (*Client, error) {
-	c := &Client{spec: s, turn: make(chan struct{}, 1)}
+	c := &Client{spec: s, sem: make(chan struct{}, 1)}
 	c.life, c.kill = context.WithCancel(context.Background())
 	if o != nil {
 		c.opts = *o
@@ -143,7 +143,7 @@ func (c *Client) Features() pdu.Features {
 	return 0
 }
 
-// acquire waits for the turn of a request.
+// acquire waits until no other request is made.
 func (c *Client) acquire(ctx context.Context) error {
 	if c.life.Err() != nil {
 		return ErrClosed
@@ -152,12 +152,12 @@ func (c *Client) acquire(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case c.turn <- struct{}{}:
+	case c.sem <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case c.turn <- struct{}{}:
+	case c.sem <- struct{}{}:
 		return nil
 	case <-c.life.Done():
 		return ErrClosed
@@ -166,9 +166,9 @@ func (c *Client) acquire(ctx context.Context) error {
 	}
 }
 
-func (c *Client) release() { <-c.turn }
+func (c *Client) release() { <-c.sem }
 
-// connect connects, in the turn of a request.
+// connect connects. The caller has acquired c.
 func (c *Client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,7 +198,7 @@ func (c *Client) connError(err error) error {
 	return &ConnError{Spec: c.Spec(), Err: err}
 }
 
-// begin waits for the turn of a request and returns the connection for it. If there is no
+// begin acquires c and returns the connection for a request. If there is no
 // error, end must be called.
 func (c *Client) begin(ctx context.Context) (*conn, error) {
 	if err := c.acquire(ctx); err != nil {

@@ -50,7 +50,7 @@ func (b *Backoff) wait(failures int) time.Duration {
 	return min(wait, most)
 }
 
-// reconnect connects if it may, in the turn of a request.
+// reconnect connects if it may. The caller has acquired c.
 func (c *Client) reconnect(ctx context.Context) error {
 	b := c.opts.Reconnect
 	if b == nil {

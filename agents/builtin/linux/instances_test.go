@@ -162,30 +162,30 @@ func TestIDsAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := make(newHost(60, Options{CacheDir: t.TempDir()}), indomTmpfs)
 			const at = 1000
-			for turn := range 50 {
+			for round := range 50 {
 				s.begin()
 				s.add([]byte("/"))
 				for i := range at - 1 {
-					if s.add(fmt.Appendf(nil, "/%d/%d", turn, i)) == nil {
-						t.Fatal(turn, i)
+					if s.add(fmt.Appendf(nil, "/%d/%d", round, i)) == nil {
+						t.Fatal(round, i)
 					}
 				}
 				s.end()
 				if e, err := s.cache.LookupName("/"); err != nil || e.Inst != 0 {
-					t.Fatalf("after %d refreshes: %+v, %v", turn, e, err)
+					t.Fatalf("after %d refreshes: %+v, %v", round, e, err)
 				}
-				if turn%10 == 9 { // the file is empty for a moment
+				if round%10 == 9 { // the file is empty for a moment
 					s.begin()
 					s.end()
 					s.begin()
 					s.add([]byte("/"))
 					for i := range at - 1 {
-						s.add(fmt.Appendf(nil, "/%d/%d", turn, i))
+						s.add(fmt.Appendf(nil, "/%d/%d", round, i))
 					}
 					s.end()
 				}
 				if active, away := s.cache.Size(); active != at || away > maxInactive || len(s.byName) != at {
-					t.Fatalf("after %d refreshes %d instances are active, %d inactive, and %d by name", turn, active, away, len(s.byName))
+					t.Fatalf("after %d refreshes %d instances are active, %d inactive, and %d by name", round, active, away, len(s.byName))
 				}
 			}
 		})

@@ -354,11 +354,11 @@ func TestManyNFSOpens(t *testing.T) {
 	h := newHost(60, Options{Root: root, CacheDir: t.TempDir()})
 	n := newNFSClients(h)
 	clients := &pmda.Source{Read: n.readClients}
-	for turn := range 5 {
+	for round := range 5 {
 		for client := 1; client <= 2; client++ {
 			var text strings.Builder
 			for i := range 7000 {
-				fmt.Fprintf(&text, "- 0x1: { type: open, access: r, superblock: \"fd:00:%d\", filename: \"/f\" }\n", 1+turn*7000+i)
+				fmt.Fprintf(&text, "- 0x1: { type: open, access: r, superblock: \"fd:00:%d\", filename: \"/f\" }\n", 1+round*7000+i)
 			}
 			pmdatest.WriteFile(t, root, fmt.Sprintf("proc/fs/nfsd/clients/%d/states", client), text.String())
 		}

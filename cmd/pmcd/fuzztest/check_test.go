@@ -34,7 +34,7 @@ type checker struct {
 	once  sync.Once
 	tasks sync.WaitGroup
 
-	turn sync.RWMutex // held for reading during a request, for writing while there must be none
+	requests sync.RWMutex // held for reading during a request, for writing while there must be none
 
 	mu      sync.Mutex // guards the following
 	count   map[string]int
@@ -80,8 +80,8 @@ func (c *checker) run(name string, reconnect bool, limit time.Duration, check fu
 		}
 	}()
 	step := func() (err error) {
-		c.turn.RLock()
-		defer c.turn.RUnlock()
+		c.requests.RLock()
+		defer c.requests.RUnlock()
 		begin := time.Now()
 		ctx, cancel := context.WithDeadline(context.Background(), begin.Add(limit))
 		defer cancel()

@@ -108,8 +108,8 @@ func (e *episode) warmUp(c *checker) idles {
 	}
 	idle := make(idles)
 	measure := func() {
-		c.turn.Lock()
-		defer c.turn.Unlock()
+		c.requests.Lock()
+		defer c.requests.Unlock()
 		// Connections that end, and reloads, take a moment.
 		var before snapshot
 		peer.Until(peer.Hangs, func() bool {
@@ -185,8 +185,8 @@ func (e *episode) recover(c *checker, idle idles) {
 		e.fail("%d KiB were resident", n)
 		return
 	}
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	c.requests.Lock()
+	defer c.requests.Unlock()
 	var why string
 	if !peer.Until(60*time.Second, func() bool {
 		now, boxed := e.take()

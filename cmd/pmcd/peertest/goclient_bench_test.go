@@ -179,23 +179,23 @@ func BenchmarkGoClient(b *testing.B) {
 	for _, number := range []int{1, 100, 1000} {
 		b.Run(strconv.Itoa(number), func(b *testing.B) {
 			inC, inGo := startCFetcher(b, d, steadyMetric, number), startGoFetcher(b, d, steadyMetric, number)
-			const turn = 100
+			const batch = 100
 			for _, f := range []func(int) (fetchCost, error){inC.fetch, inGo.fetch} { // memory and caches
-				if _, err := f(turn); err != nil {
+				if _, err := f(batch); err != nil {
 					b.Fatal(err)
 				}
 			}
 			var ofC, ofGo fetchCost
 			done := 0
 			for b.Loop() {
-				if done++; done%turn != 1 {
+				if done++; done%batch != 1 {
 					continue
 				}
-				c, err := inC.fetch(turn)
+				c, err := inC.fetch(batch)
 				if err != nil {
 					b.Fatal(err)
 				}
-				o, err := inGo.fetch(turn)
+				o, err := inGo.fetch(batch)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -205,7 +205,7 @@ func BenchmarkGoClient(b *testing.B) {
 			if ofC.sum != ofGo.sum {
 				b.Errorf("sums %v and %v", ofC.sum, ofGo.sum)
 			}
-			fetches := float64((done + turn - 1) / turn * turn)
+			fetches := float64((done + batch - 1) / batch * batch)
 			us := func(t time.Duration) float64 { return float64(t.Nanoseconds()) / 1e3 / fetches }
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(us(ofC.elapsed), "C-time")

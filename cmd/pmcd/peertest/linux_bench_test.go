@@ -164,12 +164,12 @@ func BenchmarkLinux(b *testing.B) {
 			if nc, no := values(c), values(o); no == 0 || no < nc*9/10 {
 				b.Fatalf("C has %d values, ours %d", nc, no)
 			}
-			const turn = 20
+			const batch = 20
 			done := 0
 			for b.Loop() {
-				if done%turn == 0 {
+				if done%batch == 0 {
 					for _, x := range []*contender{c, o} {
-						if err := x.fetch(turn); err != nil {
+						if err := x.fetch(batch); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -72,7 +72,7 @@ type harness struct {
 	mu     sync.Mutex
 	starts []time.Duration // since began
 	last   *fake
-	told   []string // by the Set
+	calls  []string // of the Observer
 }
 
 var errNoStart = errors.New("it does not start")
@@ -128,7 +128,7 @@ func (h *harness) tell(text string, a *Agent) {
 	if a.Conn() == nil {
 		text += " without a connection"
 	}
-	h.told = append(h.told, text)
+	h.calls = append(h.calls, text)
 }
 
 func (h *harness) AgentReady(a *Agent, newNames bool) {

@@ -118,8 +118,8 @@ func TestStopAgentStartSucceeds(t *testing.T) {
 			t.Error("requests reach the agent")
 		}
 		<-h.agent.gone
-		if len(h.told) > 0 {
-			t.Errorf("told %q, want nothing", h.told)
+		if len(h.calls) > 0 {
+			t.Errorf("the Observer has %q, want nothing", h.calls)
 		}
 		if !closed(h.last.dead) || !p.stopped {
 			t.Error("the connection, or the process, is left")

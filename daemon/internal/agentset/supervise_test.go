@@ -106,37 +106,37 @@ func TestRestartIsTold(t *testing.T) {
 			}
 			return nil
 		})
-		told := func(when string, status int32, want ...string) {
+		observed := func(when string, status int32, want ...string) {
 			t.Helper()
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			if !slices.Equal(h.told, want) {
-				t.Errorf("%s: told %q, want %q", when, h.told, want)
+			if !slices.Equal(h.calls, want) {
+				t.Errorf("%s: observed %q, want %q", when, h.calls, want)
 			}
-			h.told = nil
+			h.calls = nil
 			if got := h.agent.StatusCode(); got != status {
 				t.Errorf("%s: pmcd.agent.status %d, want %d", when, got, status)
 			}
 		}
 		h.start()
-		told("first start", 0, "ready without a connection", "connected")
+		observed("first start", 0, "ready without a connection", "connected")
 		h.last.die(errors.New("it died"))
 		synctest.Wait()
-		told("dead", statusProtocol, "disconnected")
+		observed("dead", statusProtocol, "disconnected")
 		h.pass(time.Second)
-		told("a start that fails", statusProtocol|statusNotStarted)
+		observed("a start that fails", statusProtocol|statusNotStarted)
 		h.pass(2 * time.Second)
-		told("restarted", 0, "ready without a connection", "connected", "restarted")
+		observed("restarted", 0, "ready without a connection", "connected", "restarted")
 		if n := h.logs.Exactly("Auto-restarting agents."); n != 1 {
 			t.Errorf("%d lines about restarts, want one for a minute", n)
 		}
 		h.last.opt.OnState(transport.Late)
-		told("late", 0)
+		observed("late", 0)
 		h.last.opt.OnState(transport.Ready)
-		told("has answered", 0, "ready")
+		observed("has answered", 0, "ready")
 		h.last.opt.OnState(transport.NotReady)
 		h.last.opt.OnState(transport.Ready)
-		told("was not ready", 0, "ready, new names")
+		observed("was not ready", 0, "ready, new names")
 	})
 }
 
@@ -400,8 +400,8 @@ func TestCrashLoopInTheLog(t *testing.T) {
 			}
 		}
 		notQuiet := 0
-		for _, told := range h.told {
-			if told == "restarted" {
+		for _, call := range h.calls {
+			if call == "restarted" {
 				notQuiet++
 			}
 		}

@@ -134,7 +134,7 @@ func (a *Tester) SetAttr(client int32, attr pdu.Attr) {
 }
 func (a *Tester) EndContext(client int32) { a.record("end %d", client) }
 
-// Records returns and clears the list of what the agent was told.
+// Records returns and clears the list of what the agent was notified of.
 func (a *Tester) Records() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,8 +143,8 @@ func (a *Tester) Records() []string {
 	return list
 }
 
-// Told is Records with only the client of attributes.
-func (a *Tester) Told() (list []string) {
+// Notified is Records with only the client of attributes.
+func (a *Tester) Notified() (list []string) {
 	for _, h := range a.Records() {
 		if strings.HasPrefix(h, "attr") {
 			h = strings.Join(strings.Fields(h)[:2], " ")
@@ -157,10 +157,10 @@ func (a *Tester) Told() (list []string) {
 	return list
 }
 
-// Awaits waits until the agent was told something.
+// Awaits waits until the agent was notified of something.
 func (a *Tester) Awaits(t testing.TB, what string) {
 	t.Helper()
-	testutil.Eventually(t, "told "+what, func() bool {
+	testutil.Eventually(t, "notified of "+what, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, h := range a.records {

@@ -16,10 +16,10 @@ const (
 	MaxKept = 1 << 20
 )
 
-// Clear forgets the requests of a turn, and frees buffers that are too large to be kept. It
+// Clear forgets what belongs to a session, and frees buffers that are too large to be kept. It
 // returns how many bytes the others have.
 func (c *Caller) Clear() (bytes int) {
-	c.Config, c.Client, c.Slot, c.Turn, c.Stream, c.Routes, c.pooled = nil, nil, nil, nil, nil, nil, 0
+	c.Config, c.Client, c.Slot, c.Coroutine, c.Stream, c.Routes, c.pooled = nil, nil, nil, nil, nil, nil, 0
 	c.call.Key, c.call.Waiter = nil, nil
 	if c.Result.Cap() > MaxKept {
 		c.Result = pdu.ResultWriter{}
@@ -41,7 +41,7 @@ func (c *Caller) Clear() (bytes int) {
 	return bytes + max(c.Result.Cap(), cap(c.Out)) + cap(c.Req) + cap(c.Ans)
 }
 
-// FreeLarge frees large buffers. It is called between two requests of a turn, and when the
+// FreeLarge frees large buffers. It is called between two requests that have arrived together, and when the
 // session has to wait for its client, for input or until that has taken a large reply: many
 // clients may wait at a time.
 func (c *Caller) FreeLarge() {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Caller whose session waits for its client has no large buffer, whatever its requests were. What
-// it has is counted at the end of a turn.
+// it has is counted when Clear is called.
 func TestFreeLarge(t *testing.T) {
 	const n = MaxNormal
 	for name, grow := range map[string]func(c *Caller, s *Sub){

@@ -30,12 +30,12 @@ type Config struct {
 
 // A Caller asks agents for one request of a client after the other.
 type Caller struct {
-	Config *Config
-	Client *clients.Client
-	Slot   *slots.Slot // of the client, which has it but while the Caller waits
-	Turn   *transport.Turn
-	Stream interface{ Exclusive() bool } // to the client
-	Routes *routes.Table                 // for the current request
+	Config    *Config
+	Client    *clients.Client
+	Slot      *slots.Slot                   // of the client, which has it but while the Caller waits
+	Coroutine *transport.Coroutine          // that runs the session
+	Stream    interface{ Exclusive() bool } // to the client
+	Routes    *routes.Table                 // for the current request
 
 	Out    []byte           // the reply to the client
 	Result pdu.ResultWriter // writes to Out
@@ -53,13 +53,13 @@ type Caller struct {
 // NewCall returns a call with req, in a context of the client if there is a profile.
 func (c *Caller) NewCall(context int32, profile *pdu.Profile, req []byte) transport.Call {
 	return transport.Call{
-		Origin:  agents.Origin{Client: c.Client.Num, Context: context},
-		Profile: profile,
-		Timeout: c.Config.Timeout(),
-		Req:     req,
-		Key:     &c.Client.Key,
-		Turn:    c.Turn,
-		Waiter:  c,
+		Origin:    agents.Origin{Client: c.Client.Num, Context: context},
+		Profile:   profile,
+		Timeout:   c.Config.Timeout(),
+		Req:       req,
+		Key:       &c.Client.Key,
+		Coroutine: c.Coroutine,
+		Waiter:    c,
 	}
 }
 

@@ -45,7 +45,7 @@ func TestSlowestFirst(t *testing.T) {
 
 // A session that waits for its turn at an agent has no large buffers for replies. Afterwards
 // it has one again if there is one.
-func TestBuffersBeforeTurn(t *testing.T) {
+func TestBuffersBeforeCall(t *testing.T) {
 	c := &Caller{
 		Slot: slots.New().Slot(nil),
 		Out:  append(make([]byte, 0, 2*MaxNormal), "head"...),

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// SeriesSlice is for how long an agent may work on a series before it is the turn of
-	// another client, estimated from the last batch.
-	SeriesSlice = 4 * time.Millisecond
+	// MaxBatchTime is for how long an agent may work on a batch, estimated from the batch
+	// before. Then other clients have their turns.
+	MaxBatchTime = 4 * time.Millisecond
 
 	// How many items of a series an agent is asked for in one Call, at most, and how many
 	// bytes their requests may have, so that other requests can be in flight with them.
@@ -42,8 +42,8 @@ type seriesRun struct {
 // AskSeries asks the agents of domains[i] for item i of s. Unknown is the error for a domain
 // without an agent.
 //
-// All that an agent is asked for at a time is one Call, because a busy agent has turns of
-// other clients between two Calls. The first Call is for one item, and shows how long the
+// All that an agent is asked for at a time is one Call, a batch: a busy agent serves
+// other clients between two batches. The first Call is for one item, and shows how long the
 // agent takes. After a Call without an answer the agent is not asked for the rest, so a
 // request waits for one timeout of each agent at most.
 func (c *Caller) AskSeries(s Series, domains []int, unknown pdu.Errno) {
@@ -134,6 +134,6 @@ func (c *Caller) receiveSeries(s Series, d *seriesRun) (err error) {
 		d.rest = d.rest[1:]
 	}
 	took := d.Call.Done.Sub(d.Call.Began) / time.Duration(d.batch)
-	d.batch = max(1, min(maxSeriesItems, int(SeriesSlice/max(took, 1))))
+	d.batch = max(1, min(maxSeriesItems, int(MaxBatchTime/max(took, 1))))
 	return nil
 }

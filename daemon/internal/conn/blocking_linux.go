@@ -19,8 +19,8 @@ import (
 // Its invariants:
 //
 //   - One connection at most is in the mode (epollLoop.exclusive), and only if Go
-//     code may run on more than one CPU: a thread that waits may keep its place in
-//     the scheduler for milliseconds.
+//     code may run on more than one CPU: a thread that waits may keep its P, the scheduler's right
+//     to run Go code, for milliseconds.
 //   - A connection enters it after a burst of requests without a pause and without a
 //     request of another client. It leaves it when another client has asked
 //     something, when reads end too often without input, and before any wait that is
@@ -47,7 +47,7 @@ const (
 
 // A burst is what the mode depends on.
 type burst struct {
-	turn         uint64    // the number of the connection's last turn, of all turns
+	batch        uint64    // the number of the connection's last batch, of all batches
 	length       int       // requests without a pause
 	readTimeouts int       // reads that ended without input, less those that did not
 	lastGosched  time.Time // in the mode
@@ -56,9 +56,9 @@ type burst struct {
 // Exclusive implements Conn.
 func (c *linuxConn) Exclusive() bool { return c.loop.exclusive.Load() == c }
 
-// contended reports whether another connection has had a turn since the last one of
+// contended reports whether another connection has had input since the last batch of
 // c began.
-func (c *linuxConn) contended() bool { return c.loop.turns.Load() != c.burst.turn }
+func (c *linuxConn) contended() bool { return c.loop.batches.Load() != c.burst.batch }
 
 // beginWait returns the time at which a wait begins, if that matters.
 func (b *burst) beginWait(l *epollLoop) (since time.Time) {
@@ -180,9 +180,9 @@ func (c *linuxConn) recv(b []byte) (n int, err error) {
 }
 
 // yield lets other goroutines run now and then. A goroutine that for 10 ms does
-// nothing but system calls has its place in the scheduler taken, whether another
-// needs it or not, and then the runtime's monitor looks every 20 us for a while:
-// that was 4 % of the CPU time.
+// nothing but system calls loses its P, whether another one needs it or not, and then
+// the runtime's monitor (sysmon) runs every 20 us for a while: that was 4 % of the CPU
+// time.
 func (b *burst) yield() {
 	if now := time.Now(); now.Sub(b.lastGosched) > recvTimeout {
 		b.lastGosched = now

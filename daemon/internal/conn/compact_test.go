@@ -24,8 +24,8 @@ func TestCompactedInput(t *testing.T) {
 			t.Run(tt.name+"/"+k.name, func(t *testing.T) {
 				h := newHarness(t, k, 100)
 				h.alwaysBusy.Store(true)
-				h.turn.Lock()
-				defer h.turn.Unlock()
+				h.serving.Lock()
+				defer h.serving.Unlock()
 				var peers []*peer
 				for range clients {
 					peers = append(peers, h.dial())

@@ -148,7 +148,7 @@ func (c *linuxConn) Wait() error {
 		case c.interrupted() != nil:
 			return c.interrupted()
 		case len(c.in) > 0:
-			c.beginTurn()
+			c.beginBatch()
 			return nil
 		case c.readErr == ErrRights:
 			return ErrRights
@@ -174,10 +174,10 @@ func (c *linuxConn) Wait() error {
 	}
 }
 
-// beginTurn notes that the client has asked something.
-func (c *linuxConn) beginTurn() {
+// beginBatch notes that there is input, one request or several that came at once.
+func (c *linuxConn) beginBatch() {
 	c.served = true
-	c.burst.turn = c.loop.turns.Add(1)
+	c.burst.batch = c.loop.batches.Add(1)
 	if c.swept.Load() {
 		c.swept.Store(false)
 	}

@@ -84,11 +84,11 @@ func TestInterruptOfFullSocket(t *testing.T) {
 				p.ask("xy") // the next record may come with the handshake
 			}
 			for range 2 {
-				before := c.loop.turns.Load()
+				before := c.loop.batches.Load()
 				if _, err := io.WriteString(p.conn, strings.Repeat("x", size/2)); err != nil {
 					t.Fatal(err)
 				}
-				testutil.Eventually(t, "a turn", func() bool { return c.loop.turns.Load() > before })
+				testutil.Eventually(t, "input", func() bool { return c.loop.batches.Load() > before })
 				h.parked(1)
 			}
 			c.Interrupt(errTest)

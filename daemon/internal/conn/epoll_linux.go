@@ -29,7 +29,7 @@ type epollLoop struct {
 	probes    chan chan struct{}
 	calmTime  time.Duration
 
-	turns     atomic.Uint64             // requests of all connections, or several that came at once
+	batches   atomic.Uint64             // requests of all connections; several that came at once are one
 	exclusive atomic.Pointer[linuxConn] // the connection in blocking-read mode, or nil
 
 	closes     sync.WaitGroup // of Unix sockets in which descriptors may be queued

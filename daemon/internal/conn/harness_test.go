@@ -64,7 +64,7 @@ type harness struct {
 	unread quota.Limit // of the Accounts of Sessions
 
 	alwaysBusy atomic.Bool  // Config.Busy is true
-	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
+	serving    sync.RWMutex // locked by a test while sessions that have input are to wait
 	withInput  atomic.Int32 // how often sessions had input
 
 	// serverTLS returns the configuration of the nth TLS connection, from 1. If atOnce is
@@ -230,9 +230,9 @@ func (s *echo) Serve() {
 				s.line.Compact()
 			}
 			s.h.withInput.Add(1)
-			s.h.turn.RLock()
-			err = s.turn()
-			s.h.turn.RUnlock()
+			s.h.serving.RLock()
+			err = s.serveInput()
+			s.h.serving.RUnlock()
 		}
 		if err != nil {
 			s.end(err)
@@ -274,10 +274,10 @@ func (s *echo) secure() error {
 	return err
 }
 
-// turn reads what there is, and more if the last byte is a plus sign. After a minus
+// serveInput reads what there is, and more if the last byte is a plus sign. After a minus
 // sign it reads with a deadline that has passed, and writes a period. After an asterisk
 // it writes largeReply bytes.
-func (s *echo) turn() error {
+func (s *echo) serveInput() error {
 	b := make([]byte, s.h.readSize)
 	for {
 		n, err := s.line.Read(b)

@@ -125,8 +125,8 @@ func TestPassedDescriptors(t *testing.T) {
 		}, true},
 		{"before it is interrupted", func(p *peer) { // the close has it to free
 			p.ask("xy")
-			p.h.turn.Lock()
-			defer p.h.turn.Unlock()
+			p.h.serving.Lock()
+			defer p.h.serving.Unlock()
 			p.conn.Write([]byte("xy"))
 			p.pass("xy", 0)
 			p.s.c.Interrupt(errTest)

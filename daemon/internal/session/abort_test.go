@@ -19,9 +19,9 @@ import (
 // At the end of pmcd, sessions leave requests that have arrived.
 func TestAbortLeavesRequests(t *testing.T) {
 	desc := &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)}
-	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), desc, desc, desc)
+	s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), desc, desc, desc)
 	c.onWrite = s.srv.Abort
-	s.srv.turnPool.Serve(s)
+	s.srv.coroutines.Serve(s)
 	if n := len(c.replies); n != 1 {
 		t.Errorf("%d replies, want 1: that during which pmcd began to end", n)
 	}
@@ -29,15 +29,15 @@ func TestAbortLeavesRequests(t *testing.T) {
 
 // Nor do they ask agents for the rest of a request.
 func TestAbortLeavesAgents(t *testing.T) {
-	agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), each: 2 * calls.SeriesSlice}
+	agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), each: 2 * calls.MaxBatchTime}
 	table := agenttest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 	<-table.Agent(240).Started()
-	s, c := newTurn(t, table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
+	s, c := withInput(t, table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
 	agent.answer = func(req []byte) pdu.Message {
 		s.srv.Abort()
 		return answerName(req)
 	}
-	s.srv.turnPool.Serve(s)
+	s.srv.coroutines.Serve(s)
 	<-c.replies
 	if want := []int{1}; !slices.Equal(agent.calls, want) {
 		t.Errorf("the agent was asked for %d names, want %d", agent.calls, want)
@@ -51,14 +51,14 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 		m.PMIDs = append(m.PMIDs, pdu.NewPMID(240, 0, 1))
 	}
 	table := agenttest.Start(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
-	s, c := newTurn(t, table, new(pdu.Profile), &m)
+	s, c := withInput(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
 	var other fairqueue.Use
 	s.srv.large.Start(&other, DefaultLargeReplies, &s.client.Key)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.srv.turnPool.Serve(s)
+		s.srv.coroutines.Serve(s)
 	}()
 	testutil.Eventually(t, "the reply waits", func() bool { return s.srv.large.Waiting() == 1 })
 	s.srv.Abort()

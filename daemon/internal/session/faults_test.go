@@ -166,7 +166,7 @@ func TestFirst(t *testing.T) {
 		{"a request", []byte("\x00\x00\x00\x10\x00\x00\x70\x04\x00\x00\x00\x00\x00\x00\x00\x01"), false},
 		{"no PDU", []byte("GET / HTTP/1.0\r\n\r\n"), false},
 	} {
-		s, _ := newTurn(t, new(routes.Table))
+		s, _ := withInput(t, new(routes.Table))
 		s.client.Version.Store(0)
 		if _, handled := s.First(tt.in); handled != tt.handled || handled != (s.client.Version.Load() == 2) {
 			t.Errorf("%s: handled: %v, version %d", tt.name, handled, s.client.Version.Load())

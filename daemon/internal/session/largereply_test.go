@@ -13,7 +13,7 @@ import (
 // A session waits for the turn of a large reply without a slot, and gives the room back
 // when it has to wait for its client.
 func TestLargeReplyWaits(t *testing.T) {
-	s, _ := newTurn(t, new(routes.Table))
+	s, _ := withInput(t, new(routes.Table))
 	s.cpu.Take()
 	if s.beginLarge(minLargeReply - 1); s.large != nil {
 		t.Error("a small reply has a turn")

@@ -37,8 +37,8 @@ func TestTurnsOfDescs(t *testing.T) {
 		known int // descriptors in the reply
 	}{
 		{"a quick agent", ids, 0, 0, []int{1, 128, 128, 43}, 299},
-		{"an agent that takes 0.1 ms", ids[:100], calls.SeriesSlice / 40, 0, []int{1, 40, 40, 19}, 99},
-		{"a slow agent", ids[:5], 2 * calls.SeriesSlice, 0, []int{1, 1, 1, 1, 1}, 4},
+		{"an agent that takes 0.1 ms", ids[:100], calls.MaxBatchTime / 40, 0, []int{1, 40, 40, 19}, 99},
+		{"a slow agent", ids[:5], 2 * calls.MaxBatchTime, 0, []int{1, 1, 1, 1, 1}, 4},
 		{"the same metrics many times", slices.Repeat(ids[:3], 100), 0, 0, []int{1, 2}, 200},
 		{"an agent that is late", ids, 0, 3, []int{1, 128, 128}, 128},
 	} {
@@ -46,8 +46,8 @@ func TestTurnsOfDescs(t *testing.T) {
 			agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
 			table := agenttest.StartTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
 			<-table.Agent(domain).Started()
-			s, c := newTurn(t, table, &pdu.DescIDs{PMIDs: tt.ids})
-			s.srv.turnPool.Serve(s)
+			s, c := withInput(t, table, &pdu.DescIDs{PMIDs: tt.ids})
+			s.srv.coroutines.Serve(s)
 			var m pdu.Descs
 			if _, err := pdu.ParseInto(<-c.replies, &m); err != nil {
 				t.Fatal(err)

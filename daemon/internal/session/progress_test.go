@@ -18,7 +18,7 @@ import (
 // disconnected without a slot. One of another group is served, and so is one when another has
 // had its answer.
 func TestUnanswered(t *testing.T) {
-	first, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), pdutest.Creds(0))
+	first, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), pdutest.Creds(0))
 	srv := first.srv
 	group := first.client.Key.Group
 	gone := 0
@@ -78,7 +78,7 @@ func TestUnanswered(t *testing.T) {
 // A session that waits for others to end their requests has read nothing of its own. One
 // that waits for its client lets others begin.
 func TestSessionsInProgress(t *testing.T) {
-	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
+	s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
 	s.srv.inProgress = fairqueue.NewLimiter(1)
 	c.input <- c.unread
 	read := false
@@ -102,7 +102,7 @@ func TestSessionsInProgress(t *testing.T) {
 		t.Error("nothing was read")
 	}
 
-	waiting, _ := newTurn(t, routes.New(nil, new(pmnsload.Tree)))
+	waiting, _ := withInput(t, routes.New(nil, new(pmnsload.Tree)))
 	waiting.begin()
 	waiting.BeforeWait()
 	if n := waiting.srv.inProgress.Used(); n != 0 {

@@ -33,8 +33,8 @@ func needs(t pdu.Type) (op access.Op, ok bool) {
 	return 0, false
 }
 
-// A request handles the PDUs of one turn of a session, one after the other. A session has
-// one, with its buffers, only while it handles input.
+// A request handles the PDUs that a session has read together, one after the other. A session
+// has one, with its buffers, only while it handles input.
 type request struct {
 	s     *session
 	in    []byte // input; PDUs before next are handled
@@ -199,19 +199,19 @@ func (r *request) failAll(codes []pdu.Errno) error {
 // is in the pools.
 var requests, largeRequests sync.Pool
 
-// largeTurns is for how many turns a session whose request has grown gets a large one.
+// largeUses is how many times a session whose request has grown gets a large one.
 // After that it gets a small one, which grows again if necessary.
-const largeTurns = 255
+const largeUses = 255
 
 // A requestHistory says whether a session has recently needed a large request. The zero
 // value says that it has not.
 type requestHistory struct {
-	turns uint8 // how many more turns the session gets a large request
+	largeUses uint8 // how many more times the session gets a large request
 }
 
-// acquire returns a request for a turn.
+// acquire returns a request to handle input with.
 func (h *requestHistory) acquire() *request {
-	if h.turns > 0 {
+	if h.largeUses > 0 {
 		if r, ok := largeRequests.Get().(*request); ok {
 			return r
 		}
@@ -222,13 +222,13 @@ func (h *requestHistory) acquire() *request {
 	return &request{in: make([]byte, 0, 2<<10)}
 }
 
-// release puts r back after a turn.
+// release puts r back when the input is handled.
 func (h *requestHistory) release(r *request) {
 	grown := r.clear()
 	if grown {
-		h.turns = largeTurns
-	} else if h.turns > 0 {
-		h.turns--
+		h.largeUses = largeUses
+	} else if h.largeUses > 0 {
+		h.largeUses--
 	}
 	if r.large {
 		largeRequests.Put(r)

@@ -19,14 +19,14 @@ func TestLargeInputIsNotKept(t *testing.T) {
 }
 
 // A session that asks for little does not get the memory that another has
-// needed, and one that needs it gets it for its next turns.
+// needed, and one that needs it gets it the next times.
 func TestGrownRequestIsKeptApart(t *testing.T) {
 	var big, little requestHistory
 	r := big.acquire()
 	r.calls.Out = make([]byte, 2*calls.MaxNormal)
 	big.release(r)
-	if !r.large || big.turns != largeTurns {
-		t.Fatalf("after much: large is %v, for %d turns", r.large, big.turns)
+	if !r.large || big.largeUses != largeUses {
+		t.Fatalf("after much: large is %v, for %d times", r.large, big.largeUses)
 	}
 	for range 100 {
 		v := little.acquire()
@@ -35,14 +35,14 @@ func TestGrownRequestIsKeptApart(t *testing.T) {
 		}
 		little.release(v)
 	}
-	if little.turns != 0 {
-		t.Errorf("after little: %d turns with a large one", little.turns)
+	if little.largeUses != 0 {
+		t.Errorf("after little: %d more times a large one", little.largeUses)
 	}
-	for i := range largeTurns {
+	for i := range largeUses {
 		v := big.acquire() // r, unless the pool has lost it
 		big.release(v)
-		if want := largeTurns - 1 - i; big.turns != uint8(want) {
-			t.Fatalf("%d turns left, want %d", big.turns, want)
+		if want := largeUses - 1 - i; big.largeUses != uint8(want) {
+			t.Fatalf("%d times left, want %d", big.largeUses, want)
 		}
 	}
 	if v := big.acquire(); v.large {

@@ -94,19 +94,19 @@ func TestTurnsOfNames(t *testing.T) {
 		known int // names in the reply with a PMID
 	}{
 		{"a quick agent", names, 0, 0, []int{1, 99}, 99},
-		{"an agent that takes 0.1 ms", names, calls.SeriesSlice / 40, 0, []int{1, 40, 40, 19}, 99},
-		{"a slow agent", names[:5], 2 * calls.SeriesSlice, 0, []int{1, 1, 1, 1, 1}, 4},
+		{"an agent that takes 0.1 ms", names, calls.MaxBatchTime / 40, 0, []int{1, 40, 40, 19}, 99},
+		{"a slow agent", names[:5], 2 * calls.MaxBatchTime, 0, []int{1, 1, 1, 1, 1}, 4},
 		{"the same names many times", slices.Repeat(names[:3], 100), 0, 0, []int{1, 2}, 200},
 		{"long names", long, 0, 0, []int{1, 2, 2, 2, 2, 1}, 10},
 		{"static names in between", []string{"static", "d.1", "static", "d.2"}, 0, 0, []int{1, 1}, 4},
-		{"an agent that is late", names, calls.SeriesSlice / 40, 3, []int{1, 40, 40}, 40},
+		{"an agent that is late", names, calls.MaxBatchTime / 40, 3, []int{1, 40, 40}, 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), answer: answerName, each: tt.each, fails: tt.fails}
 			table := agenttest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 			<-table.Agent(240).Started()
-			s, c := newTurn(t, table, &pdu.PMNSNames{Names: tt.names})
-			s.srv.turnPool.Serve(s)
+			s, c := withInput(t, table, &pdu.PMNSNames{Names: tt.names})
+			s.srv.coroutines.Serve(s)
 			var m pdu.PMNSIDs
 			if _, err := pdu.ParseInto(<-c.replies, &m); err != nil {
 				t.Fatal(err)

@@ -104,7 +104,7 @@ type Server struct {
 	accepted   atomic.Uint64 // connections, for newKey
 	admission  admission
 	calls      calls.Config
-	turnPool   transport.TurnPool
+	coroutines transport.CoroutinePool
 	limits     limits
 	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
@@ -166,12 +166,12 @@ func (s *Server) Abort() {
 // a look-up of a user. Agents are being stopped: the probes end with them.
 func (s *Server) Close() {
 	s.slots.Close()
-	s.turnPool.Close()
+	s.coroutines.Close()
 	s.Missing.Wait()
 }
 
-// IdleTurns returns the number of goroutines that are kept for requests to come.
-func (s *Server) IdleTurns() int { return s.turnPool.Idle() }
+// IdleCoroutines returns the number of goroutines that are kept for requests to come.
+func (s *Server) IdleCoroutines() int { return s.coroutines.Idle() }
 
 // Notify notifies all clients of state changes with their next fetch.
 func (s *Server) Notify(bits int32) {

@@ -33,7 +33,7 @@ type session struct {
 	inProgress fairqueue.Use // of Server.inProgress
 	begun      bool          // inProgress has begun
 	history    requestHistory
-	current    *request       // of the turn; nil between turns
+	current    *request       // of HandleInput; nil outside of it
 	large      *fairqueue.Use // of the reply that is being made; nil if it is not large
 
 	greeted  bool
@@ -124,7 +124,7 @@ func (s *session) Disconnected() {
 }
 
 // Serve implements conn.Session.
-func (s *session) Serve() { s.srv.turnPool.Serve(s) }
+func (s *session) Serve() { s.srv.coroutines.Serve(s) }
 
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
@@ -158,11 +158,11 @@ func (s *session) Await() bool {
 	return false
 }
 
-// RunTurn implements transport.Session: it answers the client.
-func (s *session) RunTurn(t *transport.Turn) {
+// HandleInput implements transport.Session: it answers the client.
+func (s *session) HandleInput(c *transport.Coroutine) {
 	r := s.history.acquire()
 	r.s, s.current = s, r
-	r.calls.Config, r.calls.Client, r.calls.Slot, r.calls.Turn = &s.srv.calls, s.client, s.cpu, t
+	r.calls.Config, r.calls.Client, r.calls.Slot, r.calls.Coroutine = &s.srv.calls, s.client, s.cpu, c
 	n, err := s.stream.Read(r.in[:cap(r.in)])
 	r.in = r.in[:n]
 	if n > 0 {

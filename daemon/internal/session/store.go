@@ -18,7 +18,7 @@ func store(c *calls.Caller, b []byte) (code pdu.Errno) {
 		p.Store = append(p.Store, vs)
 	}
 	call := c.NewCall(0, nil, nil)
-	call.Turn = nil // the agent pmcd changes what belongs to this goroutine (SetContainer)
+	call.Coroutine = nil // the agent pmcd changes what belongs to this goroutine (SetContainer)
 	call.Batched = len(c.Subs) > 1
 	for i := range c.Subs {
 		p := &c.Subs[i]

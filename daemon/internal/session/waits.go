@@ -39,7 +39,7 @@ func (s *session) BeforeDecrypt() {
 	s.cpu.Take()
 }
 
-// BeforeWait implements conn.Session. Nothing of the turn is needed any more but the input
+// BeforeWait implements conn.Session. Nothing of the request is needed any more but the input
 // and what is being written.
 func (s *session) BeforeWait() {
 	if s.current != nil {

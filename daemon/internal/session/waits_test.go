@@ -99,13 +99,13 @@ func (c *fakeConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A oneTurn is a session that has input for one turn.
-type oneTurn struct {
+// A oneBatch is a session that has input once.
+type oneBatch struct {
 	*session
 	over bool
 }
 
-func (s *oneTurn) Await() bool {
+func (s *oneBatch) Await() bool {
 	defer func() { s.over = true }()
 	return !s.over
 }
@@ -134,8 +134,8 @@ func newServer(t *testing.T, table *routes.Table, change func(*Config)) *Server 
 	return srv
 }
 
-// newTurn returns a session that has this input, and can use table.
-func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *fakeConn) {
+// withInput returns a session that has this input, and can use table.
+func withInput(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneBatch, *fakeConn) {
 	t.Helper()
 	c := &fakeConn{peer: conn.Peer{Unix: true}, input: make(chan []byte, 1), replies: make(chan []byte, 10)}
 	client, _ := newServer(t, table, nil).Accept(c)
@@ -147,7 +147,7 @@ func newTurn(t *testing.T, table *routes.Table, ms ...pdu.Message) (*oneTurn, *f
 			t.Fatal(err)
 		}
 	}
-	return &oneTurn{session: s}, c
+	return &oneBatch{session: s}, c
 }
 
 // A busyTransport is a Transport whose Send waits.
@@ -200,14 +200,14 @@ func TestNoSlotInWait(t *testing.T) {
 			if started {
 				<-table.Agent(domain).Started()
 			}
-			s, c := newTurn(t, table, ms...)
+			s, c := withInput(t, table, ms...)
 			s.cpu.Take()
 			s.client.Container.Set("box")
 			s.srv.cfg.ContainerHost = func(context.Context, string) (string, error) {
 				<-end
 				return "", nil
 			}
-			go s.srv.turnPool.Serve(s)
+			go s.srv.coroutines.Serve(s)
 			return s.srv, func() {
 				close(end)
 				<-c.replies
@@ -218,7 +218,7 @@ func TestNoSlotInWait(t *testing.T) {
 	// and returns when the session has no more to do.
 	serve := func(name string, start func(c *fakeConn) (end func())) wait {
 		return wait{name, func(t *testing.T) (*Server, func()) {
-			s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), desc)
+			s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), desc)
 			s.cpu.Take()
 			done := make(chan struct{})
 			wait := make(chan func(), 1)
@@ -244,7 +244,7 @@ func TestNoSlotInWait(t *testing.T) {
 		request("for one of two agents of a store", true, store(other, one)),
 		request("for the host name in a container", true, fetch(hostnameID)...),
 		{"for the client", func(t *testing.T) (*Server, func()) {
-			s, _ := newTurn(t, nil)
+			s, _ := withInput(t, nil)
 			s.cpu.Take()
 			s.BeforeWait()
 			return s.srv, func() {}
@@ -272,7 +272,7 @@ func TestNoSlotInWait(t *testing.T) {
 // both, and must not wait.
 func TestNoSlotToGreet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newTurn(t, routes.New(nil, new(pmnsload.Tree)))
+		s, _ := withInput(t, routes.New(nil, new(pmnsload.Tree)))
 		srv := s.srv
 		end := make(chan struct{})
 		defer close(end)
@@ -316,27 +316,27 @@ func TestSlotsOfPipelinedRequests(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), tt.ms...)
+				s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), tt.ms...)
 				for range max(2, runtime.GOMAXPROCS(0)) - 1 {
 					s.srv.slots.Slot(&s.client.Key).Take()
 				}
 				s.cpu.Take() // the last one
-				turns := make(chan string, 10)
+				order := make(chan string, 10)
 				go func() {
 					other := s.srv.slots.Slot(&fairqueue.Key{Group: fairqueue.Group{ID: 7}})
 					other.Take()
-					turns <- "other"
+					order <- "other"
 					other.Release()
 				}()
 				synctest.Wait()
-				c.onWrite = func() { turns <- "reply" }
-				s.srv.turnPool.Serve(s)
+				c.onWrite = func() { order <- "reply" }
+				s.srv.coroutines.Serve(s)
 				want := []string{"reply", "other", "reply"}
 				if tt.shared {
 					want = []string{"reply", "other"}
 				}
 				for i, w := range want {
-					if got := <-turns; got != w {
+					if got := <-order; got != w {
 						t.Errorf("%d: %s, want %s", i, got, w)
 					}
 				}
@@ -348,11 +348,11 @@ func TestSlotsOfPipelinedRequests(t *testing.T) {
 // A client that sends a request in small pieces does not keep others out: the session has
 // no slot while it reads the rest.
 func TestNoSlotForPieces(t *testing.T) {
-	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)}) // 16 bytes
+	s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)}) // 16 bytes
 	var inUse []int
 	c.piece, c.onRead = 4, func() { inUse = append(inUse, s.srv.slots.InUse()) }
 	s.cpu.Take()
-	s.srv.turnPool.Serve(s)
+	s.srv.coroutines.Serve(s)
 	<-c.replies
 	if want := []int{1, 0, 0, 0}; !slices.Equal(inUse, want) {
 		t.Errorf("%v slots were in use at each read, want %v", inUse, want)
@@ -361,7 +361,7 @@ func TestNoSlotForPieces(t *testing.T) {
 
 // A session in TLS that waits for others to end their requests has no slot.
 func TestNoSlotBeforeProgress(t *testing.T) {
-	s, c := newTurn(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
+	s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), &pdu.DescReq{PMID: pdu.NewPMID(240, 0, 1)})
 	s.srv.inProgress = fairqueue.NewLimiter(1)
 	var other fairqueue.Use
 	s.srv.inProgress.Start(&other, 1, &s.client.Key)
@@ -396,7 +396,7 @@ func (l *lookups) Groups(uint32) ([]uint32, error) {
 
 // While the operating system is asked for users and groups, others have the slot.
 func TestNoSlotInLookup(t *testing.T) {
-	s, _ := newTurn(t, new(routes.Table))
+	s, _ := withInput(t, new(routes.Table))
 	p := &lookups{pool: s.srv.slots}
 	rules, err := access.New([]access.Rule{{Kind: access.Group, Name: "g", ID: 7, Specified: access.Store, Denied: access.Store}}, access.Env{Accounts: p})
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// turns is a Session that has something to do as long as there are any.
-type turns struct {
-	list  []func(c *transport.Turn)
+// batches is a Session whose batches of input are functions to call.
+type batches struct {
+	list  []func(c *transport.Coroutine)
 	ended chan struct{}
 }
 
-func (s *turns) Await() bool {
+func (s *batches) Await() bool {
 	if len(s.list) > 0 {
 		return true
 	}
@@ -30,36 +30,36 @@ func (s *turns) Await() bool {
 	return false
 }
 
-func (s *turns) RunTurn(c *transport.Turn) {
-	turn := s.list[0]
+func (s *batches) HandleInput(c *transport.Coroutine) {
+	batch := s.list[0]
 	s.list = s.list[1:]
-	turn(c)
+	batch(c)
 }
 
-// serve takes turns to the end.
-func serve(p *transport.TurnPool, list ...func(c *transport.Turn)) {
-	s := &turns{list, make(chan struct{})}
+// serve serves a Session with these batches until it ends.
+func serve(p *transport.CoroutinePool, list ...func(c *transport.Coroutine)) {
+	s := &batches{list, make(chan struct{})}
 	p.Serve(s)
 	<-s.ended
 }
 
 // newPool returns a pool that leaves nothing behind.
-func newPool(t testing.TB) *transport.TurnPool {
+func newPool(t testing.TB) *transport.CoroutinePool {
 	t.Helper()
 	testutil.CheckGoroutines(t)
-	p := new(transport.TurnPool)
+	p := new(transport.CoroutinePool)
 	t.Cleanup(p.Close)
 	return p
 }
 
-// viaTurn is a Transport whose calls are a Turn's.
-type viaTurn struct {
+// viaCoroutine is a Transport whose calls are those of a Coroutine.
+type viaCoroutine struct {
 	transport.Transport
-	c *transport.Turn
+	c *transport.Coroutine
 }
 
-func (v viaTurn) Send(call *transport.Call) (transport.Reply, error) {
-	call.Turn = v.c
+func (v viaCoroutine) Send(call *transport.Call) (transport.Reply, error) {
+	call.Coroutine = v.c
 	return v.Transport.Send(call)
 }
 
@@ -78,17 +78,17 @@ func (a where) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) 
 }
 
 // A Session and the Agent that it calls share a goroutine.
-func TestTurn(t *testing.T) {
+func TestCoroutine(t *testing.T) {
 	a := where{newAnswer()}
 	w, known := local(t, a), local(t, newAnswer())
 	p := newPool(t)
-	ask := func(c *transport.Turn) {
-		if err := desc(viaTurn{w, c}, plain); err != nil {
+	ask := func(c *transport.Coroutine) {
+		if err := desc(viaCoroutine{w, c}, plain); err != nil {
 			t.Error(err)
 		}
 	}
-	serve(p, ask, ask, func(c *transport.Turn) {
-		transporttest.Test(t, viaTurn{known, c}, id(plain))
+	serve(p, ask, ask, func(c *transport.Coroutine) {
+		transporttest.Test(t, viaCoroutine{known, c}, id(plain))
 	})
 	all := a.all()
 	if want := []string{goroutine(), goroutine()}; !slices.Equal(all, want) {
@@ -96,20 +96,20 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// If a call does not return, its Turn waits for the timeout and continues on another
+// If a call does not return, its Coroutine waits for the timeout and continues on another
 // goroutine. When the call has returned, the agent gets the Notices that were queued,
 // and takes requests again.
-func TestTurnLate(t *testing.T) {
+func TestCoroutineLate(t *testing.T) {
 	a := newAnswer()
 	w, other := local(t, a), local(t, newAnswer())
 	p := newPool(t)
 	states := make(chan transport.State, 10)
 	w.OnState(func(s transport.State) { states <- s })
-	s := &turns{ended: make(chan struct{})}
+	s := &batches{ended: make(chan struct{})}
 	left := make(chan struct{}) // the goroutine of the test
-	ask := func(c *transport.Turn, w transport.Transport, client int32, item int) error {
+	ask := func(c *transport.Coroutine, w transport.Transport, client int32, item int) error {
 		call := request(client, item, 50*time.Millisecond)
-		call.Turn = c
+		call.Coroutine = c
 		r, err := w.Send(call)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func TestTurnLate(t *testing.T) {
 		}
 		return err
 	}
-	s.list = append(s.list, func(c *transport.Turn) {
+	s.list = append(s.list, func(c *transport.Coroutine) {
 		if err := ask(c, w, 1, blocks); err != transport.ErrLate {
 			t.Errorf("got %v, want ErrLate", err)
 		}
@@ -131,9 +131,9 @@ func TestTurnLate(t *testing.T) {
 			t.Error(err)
 		}
 		if s := <-states; s != transport.Late || w.Abandoned() != 1 {
-			t.Errorf("told %v, %d calls abandoned; want late and 1", s, w.Abandoned())
+			t.Errorf("reported %v, %d calls abandoned; want late and 1", s, w.Abandoned())
 		}
-	}, func(c *transport.Turn) {
+	}, func(c *transport.Coroutine) {
 		w.Notify(transport.Notice{Client: 1, End: true})
 		select {
 		case <-left:
@@ -143,7 +143,7 @@ func TestTurnLate(t *testing.T) {
 		close(a.open)
 		<-left
 		if s := <-states; s != transport.Ready {
-			t.Errorf("told %v, want ready", s)
+			t.Errorf("reported %v, want ready", s)
 		}
 		testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 		if err := ask(c, w, 2, plain); err != nil {
@@ -158,29 +158,29 @@ func TestTurnLate(t *testing.T) {
 	}
 }
 
-// The timeout of a call may pass before the Turn can make it, because the agent
-// handles a Notice or the Turn is not scheduled in time. Then the call is not made,
+// The timeout of a call may pass before the Coroutine can make it, because the agent
+// handles a Notice or the Coroutine is not scheduled in time. Then the call is not made,
 // and the agent is Late until it is free.
-func TestTurnLateAtOnce(t *testing.T) {
-	for _, told := range []bool{true, false} {
-		t.Run(fmt.Sprintf("told=%v", told), func(t *testing.T) {
+func TestCoroutineLateAtOnce(t *testing.T) {
+	for _, notice := range []bool{true, false} {
+		t.Run(fmt.Sprintf("notice=%v", notice), func(t *testing.T) {
 			a := newAnswer()
 			w := local(t, a)
 			p := newPool(t)
 			want := []string{"1 asks"}
-			if told {
+			if notice {
 				want = []string{"2 ends", "1 asks"}
 				w.Notify(transport.Notice{Client: blocks, End: true})
 				<-a.entered
 			}
-			serve(p, func(c *transport.Turn) {
+			serve(p, func(c *transport.Coroutine) {
 				call := request(1, plain, 20*time.Millisecond)
-				call.Turn = c
+				call.Coroutine = c
 				r, err := w.Send(call)
 				if err != nil {
 					t.Error(err)
 				}
-				if !told {
+				if !notice {
 					testutil.Eventually(t, "late", func() bool { return w.State() == transport.Late })
 				}
 				if _, err := r.Recv(nil); err != transport.ErrLate {
@@ -188,7 +188,7 @@ func TestTurnLateAtOnce(t *testing.T) {
 				}
 				close(a.open)
 				testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
-				if err := transporttest.Do(viaTurn{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
+				if err := transporttest.Do(viaCoroutine{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -200,7 +200,7 @@ func TestTurnLateAtOnce(t *testing.T) {
 }
 
 // A call that is sent while the agent handles a Notice is made after that.
-func TestTurnBehindNotice(t *testing.T) {
+func TestCoroutineBehindNotice(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	p := newPool(t)
@@ -209,12 +209,12 @@ func TestTurnBehindNotice(t *testing.T) {
 	for range rounds {
 		want = append(want, "1 ends", "0 asks")
 	}
-	serve(p, func(c *transport.Turn) {
+	serve(p, func(c *transport.Coroutine) {
 		for range rounds {
 			w.Notify(transport.Notice{Client: 1, End: true})
 			runtime.Gosched() // often the Worker is at it then
 			call := request(0, plain, 0)
-			call.Turn = c
+			call.Coroutine = c
 			if _, err := transport.Do(w, call, nil); err != nil {
 				t.Error(err)
 			}
@@ -226,7 +226,7 @@ func TestTurnBehindNotice(t *testing.T) {
 }
 
 // What ends an agent does not end the Session that asked it.
-func TestTurnSurvives(t *testing.T) {
+func TestCoroutineSurvives(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
 		item       int
@@ -241,9 +241,9 @@ func TestTurnSurvives(t *testing.T) {
 			w := local(t, a)
 			p := newPool(t)
 			said := 0
-			check := func(c *transport.Turn) {
+			check := func(c *transport.Coroutine) {
 				call := request(0, tt.item, time.Minute)
-				call.Turn = c
+				call.Coroutine = c
 				if tt.notice && said == 0 {
 					w.Notify(transport.Notice{Client: panics, End: true})
 				}
@@ -253,7 +253,7 @@ func TestTurnSurvives(t *testing.T) {
 				}
 				said++
 			}
-			s := &turns{[]func(*transport.Turn){check, check}, make(chan struct{})}
+			s := &batches{[]func(*transport.Coroutine){check, check}, make(chan struct{})}
 			go p.Serve(s) // the goroutine may be lost
 			<-s.ended
 			<-w.Done()
@@ -262,8 +262,8 @@ func TestTurnSurvives(t *testing.T) {
 	}
 }
 
-// The end of an agent that is stuck does not keep its Turn.
-func TestTurnOfClosed(t *testing.T) {
+// The end of an agent that is stuck does not keep its Coroutine.
+func TestCoroutineOfClosed(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	p := newPool(t)
@@ -271,10 +271,10 @@ func TestTurnOfClosed(t *testing.T) {
 		<-a.entered
 		w.Close()
 	}()
-	s := &turns{ended: make(chan struct{})}
-	s.list = append(s.list, func(c *transport.Turn) {
+	s := &batches{ended: make(chan struct{})}
+	s.list = append(s.list, func(c *transport.Coroutine) {
 		call := request(0, blocks, 0)
-		call.Turn = c
+		call.Coroutine = c
 		if _, err := transport.Do(w, call, nil); err != transport.ErrClosed {
 			t.Errorf("got %v, want %v", err, transport.ErrClosed)
 		}
@@ -290,25 +290,25 @@ func TestTurnOfClosed(t *testing.T) {
 
 // A bug of ours ends the process, and is found by the stack.
 func TestPanicOfSession(t *testing.T) {
-	var p transport.TurnPool
+	var p transport.CoroutinePool
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "ours") || !strings.Contains(v, "bugOfOurs") {
 			t.Errorf("got %s", v)
 		}
 	}()
-	serve(&p, func(*transport.Turn) { bugOfOurs() })
+	serve(&p, func(*transport.Coroutine) { bugOfOurs() })
 }
 
 func bugOfOurs() { panic("ours") }
 
 func BenchmarkFetchLocal(b *testing.B) {
-	fetch := func(b *testing.B, w transport.Transport, c *transport.Turn) {
+	fetch := func(b *testing.B, w transport.Transport, c *transport.Coroutine) {
 		defer w.Close()
 		req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
 		if err != nil {
 			b.Error(err)
 		}
-		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Turn: c}
+		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Coroutine: c}
 		var reply []byte
 		b.ReportAllocs()
 		for b.Loop() {
@@ -318,20 +318,20 @@ func BenchmarkFetchLocal(b *testing.B) {
 		}
 	}
 	b.Run("Worker", func(b *testing.B) { fetch(b, transport.Local(newAnswer()), nil) })
-	b.Run("Turn", func(b *testing.B) {
-		serve(newPool(b), func(c *transport.Turn) { fetch(b, transport.Local(newAnswer()), c) })
+	b.Run("Coroutine", func(b *testing.B) {
+		serve(newPool(b), func(c *transport.Coroutine) { fetch(b, transport.Local(newAnswer()), c) })
 	})
 	b.Run("Inline", func(b *testing.B) {
-		serve(newPool(b), func(c *transport.Turn) { fetch(b, transport.Inline(newAnswer()), c) })
+		serve(newPool(b), func(c *transport.Coroutine) { fetch(b, transport.Inline(newAnswer()), c) })
 	})
-	b.Run("turn", func(b *testing.B) {
+	b.Run("HandleInput", func(b *testing.B) {
 		newPool(b).Serve(&idle{b})
 	})
 }
 
-// idle is a Session with nothing to do in each turn.
+// idle is a Session whose HandleInput does nothing.
 type idle struct{ b *testing.B }
 
-func (s *idle) Await() bool             { return s.b.Loop() }
-func (s *idle) RunTurn(*transport.Turn) {}
-func (s *idle) End()                    {}
+func (s *idle) Await() bool                      { return s.b.Loop() }
+func (s *idle) HandleInput(*transport.Coroutine) {}
+func (s *idle) End()                             {}
