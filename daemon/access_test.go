@@ -66,7 +66,7 @@ func (c *client) ended() {
 }
 
 // Limits hold from the first connection after the start. A refused client can
-// read why, and the end of another makes room.
+// read why, and can connect after the end of another.
 func TestConnectionLimits(t *testing.T) {
 	r := newHarness(t, withAccess("allow 127.0.0.2, 127.0.0.3 : all, maximum 2 connections;\n"), nil)
 	r.awaitStarts()

@@ -26,7 +26,7 @@ func (c *client) fetchInst(context int32) string {
 	return show(c.do(&pdu.Fetch{Context: context, PMIDs: []pdu.PMID{id(240, 3)}}))
 }
 
-// Clients of one host that fill the memory give way to smaller ones of that host, and to
+// Clients of one host that fill the memory are evicted for smaller ones of that host, and for
 // another host.
 func TestProfilesOfManyClients(t *testing.T) {
 	r := newHarness(t, func(c *Config) { c.ClientMemory = 4 * 1000 << 10 }, nil)

@@ -105,7 +105,7 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// room makes room for more bytes of a PDU of n bytes, n being more than there
+// room grows the buffer for more bytes of a PDU of n bytes, n being more than there
 // are.
 func (r *Reader) room(n int) {
 	have := r.Buffered()

@@ -262,7 +262,7 @@ func (w *ResultWriter) block(inst int32, typ MetricType, n int) bool {
 	return true
 }
 
-// newChunk makes room for n bytes of value blocks. If there are many, their memory does not grow,
+// newChunk allocates n bytes of value blocks. If there are many, their memory does not grow,
 // which would copy them again and again and leave five times as much to the garbage collector: it
 // is a list. Finish copies it once.
 func (w *ResultWriter) newChunk(n int) {

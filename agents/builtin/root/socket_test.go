@@ -184,7 +184,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// Clients have a limit, and those that leave make room.
+// Clients have a limit; when one disconnects, another can connect.
 func TestManyClients(t *testing.T) {
 	s := newServer(t, socketPath(t), composed())
 	var conns []net.Conn

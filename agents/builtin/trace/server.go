@@ -20,7 +20,7 @@ import (
 
 const (
 	// restTimeout is how long the rest of a PDU may take after its first byte, and
-	// writeTimeout how long a client may take to make room for ACKs.
+	// writeTimeout how long a client may take to read ACKs, when its buffer is full.
 	restTimeout  = 60 * time.Second
 	writeTimeout = 10 * time.Second
 

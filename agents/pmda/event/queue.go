@@ -132,7 +132,7 @@ func (q *Queue) readersAt(n uint64) *int {
 	return &q.slot(n).readers
 }
 
-// grow makes room for one more event in the ring.
+// grow makes the ring large enough for one more event.
 func (q *Queue) grow() {
 	if q.next-q.first < uint64(len(q.ring)) {
 		return

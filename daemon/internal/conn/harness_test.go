@@ -170,7 +170,7 @@ var errTest = errors.New("interrupted by the test")
 
 func (h *harness) Accept(c Conn) (Session, []byte) {
 	s := &echo{h: h, c: c, line: c, ended: make(chan struct{}), secured: make(chan struct{})}
-	s.client.GiveWay = func(err error) { c.Interrupt(err); c.Abort() }
+	s.client.Evict = func(err error) { c.Interrupt(err); c.Abort() }
 	s.unread = h.unread.Open(&s.client)
 	h.newClient <- s
 	if h.atOnce {

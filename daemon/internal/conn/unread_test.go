@@ -86,8 +86,8 @@ func (p *slowPeer) unsent() int {
 	return p.queued
 }
 
-// giveWay is quota.Client.GiveWay.
-func (p *slowPeer) giveWay(error) {
+// evict is quota.Client.Evict.
+func (p *slowPeer) evict(error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.aborted = true
@@ -97,7 +97,7 @@ func (p *slowPeer) giveWay(error) {
 func (p *slowPeer) write(limit *quota.Limit, size, piece int) (err error) {
 	r := slowReply{size: size}
 	defer r.end()
-	c := &quota.Client{Key: fairqueue.Key{Group: fairqueue.Group{ID: p.user}}, GiveWay: p.giveWay}
+	c := &quota.Client{Key: fairqueue.Key{Group: fairqueue.Group{ID: p.user}}, Evict: p.evict}
 	a := limit.Open(c)
 	defer a.Close()
 	for n := 0; n < size && err == nil; n += piece {
@@ -183,9 +183,9 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 	})
 }
 
-// A client whose reply gives way to another one's is disconnected, and one whose own reply is too
-// long gets the error. A reply in pieces, as with TLS, counts with all of its size.
-func TestUnreadGivesWay(t *testing.T) {
+// A client that is evicted because of another one's reply is disconnected, and one whose own reply
+// is too long gets the error. A reply in pieces, as with TLS, counts with all of its size.
+func TestUnreadEvicts(t *testing.T) {
 	const mib = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
 		u := &quota.Limit{Name: "unread replies", All: 8 * mib}
@@ -211,15 +211,15 @@ func TestUnreadGivesWay(t *testing.T) {
 	})
 }
 
-// A client that gives way while a reply is written to it ends with that error.
-func TestGivesWayDuringWrite(t *testing.T) {
+// A client that is evicted while a reply is written to it ends with that error.
+func TestEvictedDuringWrite(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		h := newHarness(t, k, 100)
 		p := h.dial()
 		p.ask("x*")
 		testutil.Eventually(t, "the reply waits for its client", func() bool { return h.unread.Status().Used >= largeReply })
 		want := &quota.Error{Limit: new(quota.Limit)}
-		p.s.client.GiveWay(want)
+		p.s.client.Evict(want)
 		if <-p.s.ended; !errors.Is(p.s.err, want) {
 			t.Errorf("it has ended: %v", p.s.err)
 		}

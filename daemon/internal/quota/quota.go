@@ -1,11 +1,11 @@
 // Package quota limits what clients may hold together, such as memory for replies that they do
 // not read.
 //
-// A [Limit] is for all clients. Above it a client is not made to wait: one has to give way. It is
-// the same rule for all Limits. Of the groups (users and hosts) the one that holds the most gives
-// way; of that group the member (process) that holds the most, and of that member the client that
-// holds the most. If it is the client that asks for more, the request is refused. Otherwise that
-// client is disconnected. So no group can keep others out, and no process the others of its user.
+// A [Limit] is for all clients. Above it a client is not made to wait: one is evicted, by the same
+// rule for all Limits. Of the groups (users and hosts) it is the one that holds the most, of that
+// group the member (process) that holds the most, and of that member the client that holds the
+// most. If that is the client that asks for more, the request is refused. Otherwise that client is
+// disconnected. So no group can keep others out, and no process the others of its user.
 package quota
 
 import (
@@ -27,7 +27,7 @@ type Limit struct {
 	all      holder
 	groups   map[fairqueue.Group]*holder
 	members  map[fairqueue.Key]*holder
-	ended    int64     // clients that were disconnected
+	evicted  int64     // clients that were disconnected
 	last     string    // the address of the last of these
 	lastTime time.Time // when that was
 }
@@ -45,8 +45,8 @@ type holder struct {
 type Client struct {
 	Key     fairqueue.Key
 	Address string
-	// GiveWay disconnects the client because of the error, and does not wait.
-	GiveWay func(err error)
+	// Evict disconnects the client because of the error, and does not wait.
+	Evict func(err error)
 }
 
 // An Account is what one client holds of a Limit. Any goroutine may use it.
@@ -64,7 +64,7 @@ func (l *Limit) Open(c *Client) *Account {
 	return a
 }
 
-// An Error says why a client may not hold more, or has to give way.
+// An Error says why a client may not hold more, or is evicted.
 type Error struct {
 	Limit  *Limit
 	Client int64 // what the client would hold
@@ -80,9 +80,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s, its user or host has %d, and all clients may have %d", text, e.Group, e.Limit.All)
 }
 
-// Hold adds n to what a holds. If that exceeds the limit, others give way. If a itself would have
-// to, Hold adds nothing and returns an *Error. After a has given way or is closed, Hold does
-// nothing.
+// Hold adds n to what a holds. If that exceeds the limit, others are evicted. If a itself would be,
+// Hold adds nothing and returns an *Error. After a was evicted or closed, Hold does nothing.
 func (a *Account) Hold(n int64) error {
 	l := a.limit
 	l.mu.Lock()
@@ -99,7 +98,7 @@ func (a *Account) Hold(n int64) error {
 			return err
 		}
 		l.close(b)
-		b.client.GiveWay(err)
+		b.client.Evict(err)
 	}
 	return nil
 }
@@ -128,11 +127,11 @@ func (l *Limit) close(a *Account) {
 func (l *Limit) Disconnected(c *Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended++
+	l.evicted++
 	l.last, l.lastTime = c.Address, time.Now()
 }
 
-// most returns the Account that has to give way to asks, which may be asks itself, as of equals. The
+// most returns the Account to evict for asks, which may be asks itself; of equals it is asks. The
 // caller holds mu.
 func (l *Limit) most(asks *Account) *Account {
 	member := asks.holder.parent
@@ -159,35 +158,35 @@ func (l *Limit) add(a *Account, n int64) {
 		return
 	}
 	if a.holder.held == 0 {
-		l.enter(a)
+		l.attach(a)
 	}
 	for h := &a.holder; h != nil; h = h.parent {
 		h.held += n
 	}
 	if a.holder.held == 0 {
-		l.leave(a)
+		l.detach(a)
 	}
 }
 
-// enter makes a part of its member, and that of its group. The caller holds mu.
-func (l *Limit) enter(a *Account) {
+// attach makes a part of its member, and that of its group. The caller holds mu.
+func (l *Limit) attach(a *Account) {
 	m := l.members[a.client.Key]
 	if m == nil {
 		g := l.groups[a.client.Key.Group]
 		if g == nil {
 			g = new(holder)
 			put(&l.groups, a.client.Key.Group, g)
-			g.enter(&l.all)
+			g.attach(&l.all)
 		}
 		m = new(holder)
 		put(&l.members, a.client.Key, m)
-		m.enter(g)
+		m.attach(g)
 	}
-	a.holder.enter(m)
+	a.holder.attach(m)
 }
 
-// leave undoes enter. The caller holds mu.
-func (l *Limit) leave(a *Account) {
+// detach undoes attach. The caller holds mu.
+func (l *Limit) detach(a *Account) {
 	m := a.holder.parent
 	g := m.parent
 	delete(m.parts, &a.holder)
@@ -202,7 +201,7 @@ func (l *Limit) leave(a *Account) {
 	a.holder.parent = nil
 }
 
-func (h *holder) enter(parent *holder) {
+func (h *holder) attach(parent *holder) {
 	h.parent = parent
 	put(&parent.parts, h, struct{}{})
 }
@@ -229,5 +228,5 @@ type Status struct {
 func (l *Limit) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Status{Name: l.Name, Unit: l.Unit, Used: l.all.held, Limit: l.All, Disconnected: l.ended, Last: l.last, LastAt: l.lastTime}
+	return Status{Name: l.Name, Unit: l.Unit, Used: l.all.held, Limit: l.All, Disconnected: l.evicted, Last: l.last, LastAt: l.lastTime}
 }

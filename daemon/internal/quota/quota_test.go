@@ -12,12 +12,12 @@ import (
 )
 
 // newClient returns a client with a name such as "a1x": client x of member 1 of group a. It is
-// added to gone when it has to give way.
+// added to gone when it is evicted.
 func newClient(name string, gone *[]string) *Client {
 	return &Client{
 		Key:     fairqueue.Key{Group: fairqueue.Group{ID: uint64(name[0])}, Member: uint64(name[1])},
 		Address: name,
-		GiveWay: func(error) { *gone = append(*gone, name) },
+		Evict:   func(error) { *gone = append(*gone, name) },
 	}
 }
 
@@ -34,10 +34,10 @@ func TestHold(t *testing.T) {
 	}{
 		{"a group takes what there is", []step{{"a1", 60, false, nil}, {"a2", 40, false, nil}}},
 		{"a client gets no more than there is", []step{{"a1", 101, true, nil}, {"a1", 100, false, nil}}},
-		{"the largest client of the largest group gives way", []step{
+		{"the largest client of the largest group is evicted", []step{
 			{"a1", 50, false, nil}, {"a2", 30, false, nil}, {"b1", 20, false, nil}, {"b2", 10, false, []string{"a1"}},
 		}},
-		{"several give way", []step{
+		{"several are evicted", []step{
 			{"a1", 30, false, nil}, {"a2", 36, false, nil}, {"a3", 34, false, nil}, {"b1", 40, false, []string{"a2", "a3"}},
 		}},
 		{"a group does not become the largest at the cost of another", []step{
@@ -54,7 +54,7 @@ func TestHold(t *testing.T) {
 		}},
 		{"of a member it is the largest client", []step{{"a1x", 50, false, nil}, {"a1y", 40, false, nil}, {"a1z", 20, false, []string{"a1x"}}}},
 		{"what is dropped is free", []step{{"a1", 100, false, nil}, {"a1", -100, false, nil}, {"b1", 100, false, nil}}},
-		{"a client that gave way holds nothing", []step{
+		{"a client that was evicted holds nothing", []step{
 			{"a1", 100, false, nil}, {"b1", 30, false, []string{"a1"}}, {"a1", -100, false, nil}, {"a1", 90, false, nil}, {"b2", 70, false, nil},
 		}},
 	}

@@ -20,7 +20,7 @@ const DefaultMaxInProgress = 1024
 const maxUnanswered = 4096
 
 // limits are what the clients of a Server may hold together. The memory has a limit for each
-// kind: those who hold much of one do not take the rest, and what gives way is found among few.
+// kind: those who hold much of one do not take the rest, and the one to evict is found among few.
 type limits struct {
 	profiles, requests, unread, unanswered quota.Limit
 }
@@ -69,7 +69,7 @@ func (s *Server) openHoldings(h *holdings, c *clients.Client) {
 	if !c.Conn.Peer().Unix {
 		h.client.Key.Member = 0
 	}
-	h.client.GiveWay = func(err error) {
+	h.client.Evict = func(err error) {
 		c.Conn.Interrupt(err)
 		c.Conn.Abort()
 	}

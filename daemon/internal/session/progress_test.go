@@ -25,7 +25,7 @@ func TestUnanswered(t *testing.T) {
 	limit := &srv.limits.unanswered
 	used := func() int64 { return limit.Status().Used }
 	wait := func(key fairqueue.Key) *quota.Account {
-		a := limit.Open(&quota.Client{Key: key, GiveWay: func(error) { gone++ }})
+		a := limit.Open(&quota.Client{Key: key, Evict: func(error) { gone++ }})
 		if err := a.Hold(1); err != nil {
 			t.Fatal(err)
 		}

@@ -182,7 +182,7 @@ func TestPeerLimits(t *testing.T) {
 			if v.ours != "" && !d.ours {
 				return // C pmcd still counts the clients that it has refused
 			}
-			// The end of one makes room for another.
+			// After the end of one another can connect.
 			letter := v.clients[len(v.clients)-1:]
 			last.close()
 			if !peer.Until(waiting, func() bool {
