@@ -55,7 +55,7 @@ func TestPeerLoginDisconnects(t *testing.T) {
 
 // A client that waits for its login to begin can disconnect.
 func TestPeerLoginWaits(t *testing.T) {
-	const places = 64
+	const maxLogins = 64
 	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = time.Hour, time.Hour })
 	h.begun("tcp").Conn.Close()
 	testutil.Eventually(t, "it has gone", func() bool { return h.sessions.NumClients() == 0 && len(h.children()) == 0 })
@@ -66,7 +66,7 @@ func TestPeerLoginWaits(t *testing.T) {
 	}
 	defer syscall.Kill(helper.PID(), syscall.SIGCONT)
 	var all []*client
-	for i := range places + 6 {
+	for i := range maxLogins + 6 {
 		c := h.connect("tcp", h.tcp)
 		c.recv()
 		if i%2 == 0 {
@@ -84,7 +84,7 @@ func TestPeerLoginWaits(t *testing.T) {
 		c.Conn.Close()
 	}
 	// Those whose login has begun cannot be told from others, and stay.
-	testutil.Eventually(t, "those that wait have gone", func() bool { return h.sessions.NumClients() <= places })
+	testutil.Eventually(t, "those that wait have gone", func() bool { return h.sessions.NumClients() <= maxLogins })
 }
 
 // Many logins at once from one address, whose clients do not go on, leave room for a login

@@ -123,8 +123,8 @@ func TestReloadMistakes(t *testing.T) {
 		r.reloaded()
 		var got []string
 		for _, e := range r.logs.All() {
-			if place, ok := strings.CutPrefix(e.Message, path+":"); ok {
-				got = append(got, e.Level.String()+" "+place)
+			if text, ok := strings.CutPrefix(e.Message, path+":"); ok {
+				got = append(got, e.Level.String()+" "+text)
 			}
 		}
 		if !slices.Equal(got, tt.log) {

@@ -23,8 +23,8 @@ type Profile struct {
 	Exclude bool  // no instances, instead of all
 	InDoms  []InDomProfile
 
-	// If Parse found many InDoms, a hash table of them: their positions plus 1, and 0
-	// for unused places. Its length is a power of 2.
+	// If Parse found many InDoms, a hash table of them: their indices plus 1, and 0
+	// for unused elements. Its length is a power of 2.
 	table []uint32
 }
 
@@ -57,7 +57,7 @@ func (*Profile) Type() Type { return TypeProfile }
 // it, the first counts.
 func (p *Profile) For(indom InDom) InDomProfile {
 	if p.table != nil {
-		if i := p.table[p.place(indom)]; i != 0 {
+		if i := p.table[p.slot(indom)]; i != 0 {
 			return p.InDoms[i-1]
 		}
 		return InDomProfile{InDom: indom, Exclude: p.Exclude}
@@ -70,9 +70,9 @@ func (p *Profile) For(indom InDom) InDomProfile {
 	return InDomProfile{InDom: indom, Exclude: p.Exclude}
 }
 
-// place returns the place of an instance domain in the table, or the unused place where
-// it would be.
-func (p *Profile) place(indom InDom) uint64 {
+// slot returns the index of an instance domain in the table, or the index of the unused
+// element where it would be.
+func (p *Profile) slot(indom InDom) uint64 {
 	last := uint64(len(p.table) - 1)
 	for h := maphash.Comparable(inDomSeed, indom) & last; ; h = (h + 1) & last {
 		if i := p.table[h]; i == 0 || p.InDoms[i-1].InDom == indom {
@@ -85,7 +85,7 @@ func (p *Profile) place(indom InDom) uint64 {
 func (p *Profile) makeTable() {
 	p.table = make([]uint32, 1<<bits.Len(uint(2*len(p.InDoms)-1))) // at least half of it is unused
 	for i := range p.InDoms {
-		if h := p.place(p.InDoms[i].InDom); p.table[h] == 0 {
+		if h := p.slot(p.InDoms[i].InDom); p.table[h] == 0 {
 			p.table[h] = uint32(i + 1)
 		}
 	}

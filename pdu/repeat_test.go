@@ -106,7 +106,7 @@ func TestAppendRepeatedTooLong(t *testing.T) {
 
 func FuzzAppendRepeated(f *testing.F) {
 	f.Add(repeatable(f), []byte{0, 1, 2, 3, 4, 5, 2, 2})
-	f.Fuzz(func(t *testing.T, b, places []byte) {
+	f.Fuzz(func(t *testing.T, b, indices []byte) {
 		_, m, err := Parse(b)
 		r, ok := m.(*Result)
 		if err != nil || !ok || len(r.Sets) == 0 || CheckResult(b, pmids(r.Sets)) != nil {
@@ -114,7 +114,7 @@ func FuzzAppendRepeated(f *testing.F) {
 		}
 		var order []int32
 		var want []PMID
-		for _, p := range places {
+		for _, p := range indices {
 			i := int32(p) % int32(len(r.Sets))
 			order, want = append(order, i), append(want, r.Sets[i].PMID)
 		}

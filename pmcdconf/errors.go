@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Pos is a place in a configuration file. The zero Pos is no place. For Pos, Error
+// A Pos is a position in a configuration file. The zero Pos is none. For Pos, Error
 // and ErrorList of package pmnsload see there.
 type Pos struct {
 	File string
@@ -35,7 +35,7 @@ type Error struct {
 	Text    string // the source line, without its newline
 	Err     error
 
-	// How pmcd names the place: "pmcd config" or "access config", and a line
+	// How pmcd names the position: "pmcd config" or "access config", and a line
 	// number that counts continued lines once. 0 is none.
 	section string
 	line    int
@@ -68,7 +68,7 @@ func (e *Error) PCP() string {
 	return fmt.Sprintf("%s[line %d]: %s: %v", e.section, e.line, kind, e.Err)
 }
 
-// Detail returns the message with the source line and a caret below the place.
+// Detail returns the message with the source line and a caret below the position.
 func (e *Error) Detail() string {
 	if e.Text == "" || e.Pos.Col < 1 || e.Pos.Col > len(e.Text)+1 {
 		return e.Error()

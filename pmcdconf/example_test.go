@@ -26,7 +26,7 @@ sample	29	pipe	binary		/var/lib/pcp/pmdas/sample/pmdasample -d 29
 	// 29 sample pipe bin pipe cmd=/var/lib/pcp/pmdas/sample/pmdasample -d 29
 }
 
-// A mistake can be printed for a user, with its place, and as C pmcd logs it.
+// A mistake can be printed for a user, with its position, and as C pmcd logs it.
 func ExampleErrorList() {
 	_, err := pmcdconf.Parse("pmcd.conf", strings.NewReader("sample 2900 pipe binary pmdasample\n"), pmcdconf.Options{})
 	var list pmcdconf.ErrorList

@@ -30,20 +30,20 @@ func render(agents []Agent) string {
 	return b.String()
 }
 
-// places checks the places of mistakes and that they can be printed.
-func places(t *testing.T, conf *Config, text string) {
+// checkPositions checks the positions of mistakes and that they can be printed.
+func checkPositions(t *testing.T, conf *Config, text string) {
 	lines := strings.Count(text, "\n") + 1
 	for _, e := range conf.Problems {
 		if e.Err == nil || e.PCP() == "" || e.Detail() == "" {
 			t.Fatalf("%#v", e)
 		}
 		if e.Pos.Line > lines || e.Pos.Col > maxLine+2 {
-			t.Fatalf("%v is not a place in %q", e, text)
+			t.Fatalf("%v is not a position in %q", e, text)
 		}
 	}
 	for _, a := range conf.Agents {
 		if a.Pos.Line < 1 || a.Pos.Line > lines {
-			t.Fatalf("%v is not a place in %q", a.Pos, text)
+			t.Fatalf("%v is not a position in %q", a.Pos, text)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("no configuration: %v", err)
 		}
 		noPanic(t, conf)
-		places(t, conf, text)
+		checkPositions(t, conf, text)
 		if err != nil {
 			if len(conf.Agents) > 0 || len(conf.Problems) == 0 || conf.Access.CredsRequired() {
 				t.Fatalf("rejected (%v), but there is %+v", err, conf)
@@ -127,7 +127,7 @@ func FuzzAccess(f *testing.F) {
 		p := newParser(fakeOptions)
 		conf, err := p.run(func() bool { return p.accessFile("conf", strings.NewReader(text)) })
 		noPanic(t, conf)
-		places(t, conf, text)
+		checkPositions(t, conf, text)
 		for _, r := range p.rules {
 			if r.Denied&^r.Specified != 0 || r.Max < 0 {
 				t.Fatalf("%q: %+v", text, r)

@@ -140,7 +140,7 @@ func (s *scanner) skip() {
 
 // token returns the next token of the line or, in the access section, of the file.
 // The error is io.EOF if there is none, or a scanError. With an error, the token has
-// the place of the error.
+// the position of the error.
 func (s *scanner) token() (token, error) {
 	s.skip()
 	for s.access && s.off == len(s.cur.text) {

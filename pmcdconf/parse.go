@@ -104,7 +104,7 @@ type parser struct {
 	broken   *Error // the scanner cannot go on
 	agents   []Agent
 	rules    []access.Rule
-	places   []place // of the rules
+	at       []rulePos // of the rules
 	list     *access.List
 	problems ErrorList
 	leftOut  ErrorList          // of problems: rules whose host cannot be looked up

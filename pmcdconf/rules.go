@@ -110,9 +110,9 @@ func (p *parser) statements() bool {
 	return true
 }
 
-// A place is the place of a rule in a file.
-type place struct {
-	*Error        // a mistake at the place, without Err
+// A rulePos is the position of a rule in a file.
+type rulePos struct {
+	*Error        // a mistake at the position, without Err
 	name   string // as written in the file
 }
 
@@ -121,13 +121,13 @@ type place struct {
 func (p *parser) clash(clashes access.Clashes, first int) {
 	var last *Error
 	for _, c := range clashes {
-		at := p.places[c.Index]
+		at := p.at[c.Index]
 		if c.Index < first || at.Error == last {
 			continue
 		}
 		last = at.Error
 		e := *at.Error
-		e.Err = &ruleError{c.Rule.Kind, at.name, fmt.Errorf("%w at %v", c, p.places[c.With].Pos)}
+		e.Err = &ruleError{c.Rule.Kind, at.name, fmt.Errorf("%w at %v", c, p.at[c.With].Pos)}
 		p.report(&e)
 	}
 }
@@ -136,7 +136,7 @@ func (p *parser) clash(clashes access.Clashes, first int) {
 // set.
 type stated struct {
 	kind access.Kind
-	at   place
+	at   rulePos
 	ops  access.Rule
 }
 
@@ -177,7 +177,7 @@ func (p *parser) add(s stated) bool {
 		r.Kind = kind
 		r.Specified, r.Denied, r.Max = ops.Specified, ops.Denied, ops.Max
 		p.rules = append(p.rules, r)
-		p.places = append(p.places, at)
+		p.at = append(p.at, at)
 	}
 	return true
 }

@@ -30,7 +30,7 @@ func (p *parser) statement() (mistake *Error) {
 		return mistake
 	}
 	for _, name := range names {
-		at := place{p.s.err(name, nil), name.text}
+		at := rulePos{p.s.err(name, nil), name.text}
 		at.line = p.tok.line.number // C pmcd reports the line of the semicolon
 		p.stated = append(p.stated, stated{kind, at, ops})
 		if kind == access.Host {

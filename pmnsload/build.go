@@ -89,7 +89,7 @@ func (b *builder) index() (root *block, err error) {
 		}
 		size += grow
 		if err := b.spent.spend(grow); err != nil || size > math.MaxInt32 {
-			return nil, ErrorList{b.place(ErrSize)}
+			return nil, ErrorList{b.withPos(ErrSize)}
 		}
 	}
 	if root == nil {

@@ -129,7 +129,7 @@ func (c *cpp) leave(in *input) error {
 	return io.EOF
 }
 
-// inputError adds the place to an error of reading.
+// inputError adds the position to an error of reading.
 func (c *cpp) inputError(line []byte, err error) error {
 	in := c.stack[len(c.stack)-1]
 	return &Error{Pos{in.name, in.line, 0}, clip(line), err}

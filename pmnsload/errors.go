@@ -19,7 +19,7 @@ func causef(of error, format string, args ...any) error {
 	return &cause{of, fmt.Sprintf(format, args...)}
 }
 
-// A Pos is a place in a PMNS file. The zero Pos is no place.
+// A Pos is a position in a PMNS file. The zero Pos is none.
 //
 // Pos, Error and ErrorList are not those of package pmcdconf, although they have the
 // same form. A Col here is a column of the preprocessed line, an Error is printed as
@@ -65,7 +65,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Detail returns the message as PCP prints it, of one line or more, with the
-// line and a caret below the place.
+// line and a caret below the position.
 func (e *Error) Detail() string {
 	if errors.Is(e.Err, ErrCpp) {
 		at := e.Pos.File + ":"

@@ -40,7 +40,7 @@ func ExampleParse() {
 	// Dynamic
 }
 
-// A mistake is reported with the line and a caret below the place.
+// A mistake is reported with the line and a caret below the position.
 func ExampleErrorList_Detail() {
 	_, err := pmnsload.Parse("pmns", strings.NewReader("root {\n    disk 60:5000:1\n}\n"), pmnsload.Options{})
 	fmt.Println(err)

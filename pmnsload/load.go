@@ -85,7 +85,7 @@ func parse(name string, rc io.ReadCloser, options Options) (t *Tree, err error) 
 		}
 	}()
 	if err := p.parse(); err != nil {
-		return nil, ErrorList{p.place(err)}
+		return nil, ErrorList{p.withPos(err)}
 	}
 	return build(p, opt.Unique)
 }

@@ -44,7 +44,7 @@ const (
 type block struct {
 	path         span
 	first, count int32 // entries
-	at           place
+	at           filePos
 	used         bool
 }
 
@@ -52,14 +52,14 @@ type block struct {
 type entry struct {
 	name span
 	id   pdu.PMID // NoPMID for a non-leaf
-	at   place
+	at   filePos
 }
 
 // A span is a piece of a parser's text.
 type span struct{ off, len uint32 }
 
-// A place is a Pos with the index of the file instead of its name.
-type place struct{ file, line, col int32 }
+// A filePos is a Pos with the index of the file instead of its name.
+type filePos struct{ file, line, col int32 }
 
 // Bytes of memory for an entry and a block, without their names.
 const (
@@ -71,7 +71,7 @@ const (
 // reload is a long computation and must not delay requests.
 const sliceEvery = 2048
 
-// parse reads all lines. Its error has a place only if it is an *Error.
+// parse reads all lines. Its error has a position only if it is an *Error.
 func (p *parser) parse() error {
 	p.index = map[string]int32{}
 	for n := 1; ; n++ {
@@ -234,7 +234,7 @@ func (p *parser) keep(w []byte, cost int) (span, error) {
 // string returns the text of s. It is valid until the next call of keep.
 func (p *parser) string(s span) []byte { return p.text[s.off : s.off+s.len] }
 
-func (p *parser) here(col int) place {
+func (p *parser) here(col int) filePos {
 	if len(p.files) == 0 || p.files[p.fileNo] != p.file {
 		i, ok := p.index[p.file]
 		if !ok {
@@ -244,11 +244,11 @@ func (p *parser) here(col int) place {
 		}
 		p.fileNo = i
 	}
-	return place{p.fileNo, int32(p.line), int32(col + 1)}
+	return filePos{p.fileNo, int32(p.line), int32(col + 1)}
 }
 
 // pos is the inverse of here.
-func (p *parser) pos(at place) Pos {
+func (p *parser) pos(at filePos) Pos {
 	return Pos{p.files[at.file], int(at.line), int(at.col)}
 }
 
@@ -257,8 +257,8 @@ func (p *parser) errorAt(line []byte, col int, err error) *Error {
 	return &Error{Pos{p.file, p.line, col + 1}, clip(line), err}
 }
 
-// place returns err with the place of the line being read, unless it has one.
-func (p *parser) place(err error) *Error {
+// withPos returns err with the position of the line being read, unless it has one.
+func (p *parser) withPos(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e

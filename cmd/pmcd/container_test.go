@@ -78,19 +78,19 @@ func TestPeerContainers(t *testing.T) {
 }
 
 func testContainers(t *testing.T, rootLine string) {
-	place := privilegedPlace(t)
+	pmcd := privilegedPlace(t)
 	var lines, names []string
 	for _, f := range []string{"root/pmdaroot", "linux/pmdalinux", "proc/pmdaproc"} {
 		testutil.NeedPeer(t, "/var/lib/pcp/pmdas/"+f)
 	}
-	docker := place.At("docker")
+	docker := pmcd.At("docker")
 	pid := startBox(t, docker)
 	grouped := groupBox(t, pid)
 	for _, dir := range []string{"var/pmcd", "var/config/pmda"} {
-		if err := os.MkdirAll(place.At(dir), 0o777); err != nil {
+		if err := os.MkdirAll(pmcd.At(dir), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(place.At(dir), 0o777); err != nil {
+		if err := os.Chmod(pmcd.At(dir), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,8 +99,8 @@ func testContainers(t *testing.T, rootLine string) {
 		"pmcd 2 dso pmcd_init /none",
 		"linux 60 dso linux_init /nonexistent/pmda_linux.so",
 		"proc 3 dso proc_init /nonexistent/pmda_proc.so",
-		"clinux 61 pipe binary /var/lib/pcp/pmdas/linux/pmdalinux -d 61 -l " + place.At("log/linux.log"),
-		"cproc 62 pipe binary /var/lib/pcp/pmdas/proc/pmdaproc -d 62 -l " + place.At("log/proc.log"),
+		"clinux 61 pipe binary /var/lib/pcp/pmdas/linux/pmdalinux -d 61 -l " + pmcd.At("log/linux.log"),
+		"cproc 62 pipe binary /var/lib/pcp/pmdas/proc/pmdaproc -d 62 -l " + pmcd.At("log/proc.log"),
 	}
 	metrics := map[string]string{ // by PMID of ours, and with %d for the domain
 		"nodename": "%d:12:4", "nprocs": "%d:2:3", "mtu": "%d:3:21", "inbytes": "%d:3:0", "up": "%d:3:25",
@@ -116,9 +116,9 @@ func testContainers(t *testing.T, rootLine string) {
 		pmns += "}\n"
 	}
 	pmns += "p { nprocs 3:8:99 pid 3:8:0 }\nq { nprocs 62:8:99 pid 62:8:0 }\n"
-	place.Write("conf", strings.Join(lines, "\n")+"\n")
-	place.Write("pmns", pmns)
-	p := place.start("PCP_VAR_DIR="+place.At("var"), "PCP_DOCKER_DIR="+docker)
+	pmcd.Write("conf", strings.Join(lines, "\n")+"\n")
+	pmcd.Write("pmns", pmns)
+	p := pmcd.start("PCP_VAR_DIR="+pmcd.At("var"), "PCP_DOCKER_DIR="+docker)
 
 	// values are what pminfo prints for a metric of a container, without its name.
 	values := func(container, metric string) string {
@@ -201,10 +201,10 @@ func testContainers(t *testing.T, rootLine string) {
 // A client that names a container on a host without pmdaroot has no process
 // started for it: there are no containers.
 func TestPeerMadeUpContainer(t *testing.T) {
-	place := privilegedPlace(t)
-	place.Write("conf", "pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /nonexistent/pmda_linux.so\n")
-	place.Write("pmns", "root { pmcd linux }\npmcd { numclients 2:0:3 }\nlinux { nodename 60:12:4 nprocs 60:2:3 }\n")
-	p := place.start("PCP_VAR_DIR=" + place.At("var"))
+	pmcd := privilegedPlace(t)
+	pmcd.Write("conf", "pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /nonexistent/pmda_linux.so\n")
+	pmcd.Write("pmns", "root { pmcd linux }\npmcd { numclients 2:0:3 }\nlinux { nodename 60:12:4 nprocs 60:2:3 }\n")
+	p := pmcd.start("PCP_VAR_DIR=" + pmcd.At("var"))
 	p.answers("linux.nprocs", true)
 	cmd := exec.Command("pminfo", "-h", "unix:"+p.At("run/sock")+"?container=made-up", "-f", "linux.nodename")
 	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")

@@ -155,14 +155,14 @@ func (s *summary) unfinished(pkg string, output map[string][]string) {
 // short returns a package or test without the name of the module.
 func short(name string) string { return strings.TrimPrefix(name, "github.com/gopcp/pmcd/") }
 
-// place is where a test says why it is skipped.
-var place = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
+// position is where a test says why it is skipped.
+var position = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
 
 // reasonOf returns why a test is skipped, from its output.
 func reasonOf(output []string) string {
 	reason := "no reason"
 	for _, line := range output {
-		if p := place.FindString(line); p != "" {
+		if p := position.FindString(line); p != "" {
 			reason = strings.TrimSpace(line[len(p):])
 		}
 	}

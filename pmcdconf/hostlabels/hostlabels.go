@@ -133,7 +133,7 @@ func loadDir(set map[string]Label, size *Size, dir string, optional bool, warn f
 		}
 		labels, err := parse(text, func(err error) { warn(fmt.Errorf("%s: %w", path, err)) })
 		if err != nil {
-			warn(&pmcdconf.Error{Pos: place(path, text, err), Warning: true, Err: fmt.Errorf("%w; the file is ignored", err)})
+			warn(&pmcdconf.Error{Pos: position(path, text, err), Warning: true, Err: fmt.Errorf("%w; the file is ignored", err)})
 			continue
 		}
 		for _, l := range labels {
@@ -144,8 +144,8 @@ func loadDir(set map[string]Label, size *Size, dir string, optional bool, warn f
 	return nil
 }
 
-// place returns the place of err in the text of a file.
-func place(path string, text []byte, err error) pmcdconf.Pos {
+// position returns the position of err in the text of a file.
+func position(path string, text []byte, err error) pmcdconf.Pos {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return pmcdconf.Pos{File: path}

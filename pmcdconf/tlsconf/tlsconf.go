@@ -51,7 +51,7 @@ type Conf struct {
 	VerifyClients  Value // tls-verify-clients: makes clients verify the server; nothing in pmcd
 }
 
-// fields returns the keys and their places in c. The first key that begins with a word is
+// fields returns the keys and their positions in c. The first key that begins with a word is
 // the one that the word stands for.
 func (c *Conf) fields() []field {
 	return []field{

@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// The first pmcd that answers is asked, whatever is at the places before it. If none
+// The first pmcd that answers is asked, whatever is at the sockets before it. If none
 // answers, the error is that of a pmcd that may not be asked, if there is one.
 func TestAsk(t *testing.T) {
 	dir := t.TempDir()
@@ -109,22 +109,22 @@ func TestAsk(t *testing.T) {
 	left.SetUnlinkOnClose(false)
 	left.Close()
 	write(t, at("file"), "")
-	for _, tt := range []struct{ places, want string }{
+	for _, tt := range []struct{ sockets, want string }{
 		{"none left other file/x this", ""},
 		{"none", "no pmcd answers: {}none.ctl: no such file or directory (is pmcd running? systemctl status pmcd)"},
 		{"none left", "no pmcd answers: {}none.ctl: no such file or directory; {}left.ctl: connection refused (is pmcd running? systemctl status pmcd; -s says where its socket is)"},
 		{"none other left", "the pmcd at {}other.socket cannot be asked: there is no {}other.ctl; it is not this pmcd, or its log says why"},
 	} {
 		var sockets []string
-		for name := range strings.FieldsSeq(tt.places) {
+		for name := range strings.FieldsSeq(tt.sockets) {
 			sockets = append(sockets, at(name)+".socket")
 		}
 		r, err := ask(t.Context(), sockets)
 		switch {
 		case tt.want == "" && (err != nil || r.PID != 7):
-			t.Errorf("%s: got %v, %v", tt.places, r, err)
+			t.Errorf("%s: got %v, %v", tt.sockets, r, err)
 		case tt.want != "" && (err == nil || strings.ReplaceAll(err.Error(), dir+"/", "{}") != tt.want):
-			t.Errorf("%s: got %v, want %s", tt.places, err, tt.want)
+			t.Errorf("%s: got %v, want %s", tt.sockets, err, tt.want)
 		}
 	}
 }

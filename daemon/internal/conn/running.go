@@ -26,10 +26,10 @@ const (
 
 // checkRunning reports ErrRunning if a pmcd greets at one of the sockets.
 func checkRunning(addrs []string, ports []int, unix string) error {
-	type place struct{ network, addr string }
-	var places []place
+	type endpoint struct{ network, addr string }
+	var endpoints []endpoint
 	if unix != "" {
-		places = append(places, place{"unix", unix})
+		endpoints = append(endpoints, endpoint{"unix", unix})
 	}
 	for _, port := range ports {
 		if port == 0 {
@@ -43,14 +43,14 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 				continue // another host answers there
 			}
 			for _, h := range hosts {
-				places = append(places, place{"tcp", net.JoinHostPort(h, fmt.Sprint(port))})
+				endpoints = append(endpoints, endpoint{"tcp", net.JoinHostPort(h, fmt.Sprint(port))})
 			}
 		}
 	}
-	for _, p := range places {
-		for try := 1; greets(p.network, p.addr); try++ {
+	for _, e := range endpoints {
+		for try := 1; greets(e.network, e.addr); try++ {
 			if try == retries {
-				return fmt.Errorf("%w at %s; this one does not start: stop that one, or give this one -p and -s of its own", ErrRunning, p.addr)
+				return fmt.Errorf("%w at %s; this one does not start: stop that one, or give this one -p and -s of its own", ErrRunning, e.addr)
 			}
 			<-time.After(retryTime)
 		}

@@ -24,7 +24,7 @@ type dynamicNames struct {
 	items map[string]int32 // index in names
 }
 
-// A dynamicName is the place of a name in the request, and its index in names.
+// A dynamicName has the index of a name in the request, and its index in names.
 type dynamicName struct{ name, item int32 }
 
 // add adds the name with an index in the request. e is what it is below.

@@ -48,7 +48,7 @@ func (r *Reloader) confOptions() pmcdconf.Options {
 }
 
 // describeRead logs the mistakes in a configuration, whether it is used or not: first in
-// the words of C pmcd, then with their places.
+// the words of C pmcd, then with their positions.
 func (r *Reloader) describeRead(read confRead) {
 	path := r.cfg.ConfigFile
 	r.cfg.Debug.Log(diag.DebugAgents, "{path}: configFileTime={conf_time} accessFileTime={access_time}", "path", path,

@@ -63,7 +63,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%v (%v)", e.Cause(), e.Pos) }
 
-// Cause returns the error without its place.
+// Cause returns the error without its position.
 func (e *Error) Cause() error { return fmt.Errorf("%s: %w", e.Text, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -157,7 +157,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A caller can find the cause of an error, and its place.
+// A caller can find the cause of an error, and its position.
 func TestErrors(t *testing.T) {
 	_, _, err := Load(conf(t, "", "tls-cert-file=/none\ntls-key-file=/none\n"), Options{})
 	var e *Error

@@ -65,7 +65,7 @@ func (d *distinct) reduce(ids []pdu.PMID, seed uint32) (different []pdu.PMID, re
 }
 
 // find returns the index of id in ids; len(ids) if it is not there, and from then on
-// it has that index. at is the place of id in the table.
+// it has that index. at is the index of id in the table.
 func (d *distinct) find(ids []pdu.PMID, id pdu.PMID, at uint32) int {
 	mask := uint32(len(d.table) - 1)
 	for ; ; at = (at + 1) & mask {

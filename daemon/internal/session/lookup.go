@@ -22,7 +22,7 @@ func lookup(c *calls.Caller, b []byte) ([]byte, error) {
 		if m.Kind&(pdu.TextPMID|pdu.TextInDom) == 0 {
 			return nil, pdu.ErrnoPMID
 		}
-		domain = pdu.PMID(m.Ident).Domain() // at the same place in a PMID and in an InDom
+		domain = pdu.PMID(m.Ident).Domain() // at the same bits in a PMID and in an InDom
 	}
 	call := c.NewCall(0, nil, b)
 	if _, err = c.Ask(domain, &call, unknown); err != nil {
