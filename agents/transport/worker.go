@@ -223,9 +223,9 @@ func (w *Worker) refusal() error {
 func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
 	e.from = nil // an abandoned call must not keep it
-	switch t := c.Coroutine; {
-	case t != nil && (e.worker.concurrent || !c.Batched):
-		t.yield(e)
+	switch co := c.Coroutine; {
+	case co != nil && (e.worker.concurrent || !c.Batched):
+		co.yield(e)
 	case e.worker.concurrent:
 		e.serve()
 	default:

@@ -59,7 +59,7 @@ func (c *Client) flushLocked() {
 	if !c.notices.Any() {
 		return
 	}
-	c.granted++ // holds back requests: the notices must precede them
+	c.granted++ // so that no request is sent before the notices
 	c.mu.Unlock()
 	again, err := true, error(nil)
 	for again && err == nil { // notices may be added meanwhile

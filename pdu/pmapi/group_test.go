@@ -392,10 +392,10 @@ func TestGroupsChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := false
+	changed := false
 	f.setHandle(func(s *session, m pdu.Message) bool {
-		if m.Type() == pdu.TypeHighResFetch && !told {
-			told = true
+		if m.Type() == pdu.TypeHighResFetch && !changed {
+			changed = true
 			s.send(&pdu.Error{Code: pdu.Errno(pdu.StateNamesChange)})
 		}
 		return false

@@ -251,15 +251,15 @@ func (l *liar) ident(b []byte) (ident uint32, requested bool, err error) {
 func (l *liar) tell(how int, reply []byte) {
 	held := l.held
 	l.held = nil
-	told := lies[how>>10%len(lies)]
-	if told.rare && how&rareMark != rareMark {
-		told = lies[0]
+	lie := lies[how>>10%len(lies)]
+	if lie.rare && how&rareMark != rareMark {
+		lie = lies[0]
 	}
-	if told.rare {
+	if lie.rare {
 		_, t, _ := pdu.Header(reply)
-		fmt.Fprintf(os.Stderr, "lies about %v: %s\n", t, told.name)
+		fmt.Fprintf(os.Stderr, "lies about %v: %s\n", t, lie.name)
 	}
-	told.reply(l, reply, newGenerator(how).Rand)
+	lie.reply(l, reply, newGenerator(how).Rand)
 	if held != nil {
 		l.send(held)
 	}

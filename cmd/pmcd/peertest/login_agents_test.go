@@ -36,7 +36,7 @@ func TestPeerLoginAttributes(t *testing.T) {
 		"pcp://127.0.0.1:{port}?user=root&pass=wrong&method=plain",
 	} {
 		t.Run(host, func(t *testing.T) {
-			var told []string
+			var attrs []string
 			for _, d := range []*peer.Daemon{p.C, p.Ours} {
 				path := filepath.Join(d.Dir, "sample.log")
 				if err := os.Truncate(path, 0); err != nil {
@@ -53,13 +53,13 @@ func TestPeerLoginAttributes(t *testing.T) {
 				for _, m := range attributeLine.FindAllStringSubmatch(string(b), -1) {
 					list = append(list, m[1])
 				}
-				told = append(told, strings.Join(list, " "))
+				attrs = append(attrs, strings.Join(list, " "))
 			}
-			if told[0] != told[1] {
-				t.Errorf("C pmcd tells %q\nours tells %q", told[0], told[1])
+			if attrs[0] != attrs[1] {
+				t.Errorf("C pmcd tells %q\nours tells %q", attrs[0], attrs[1])
 			}
-			if loggedIn := strings.Contains(host, "user=") && !strings.Contains(host, "wrong"); loggedIn != strings.Contains(told[0], "username=") {
-				t.Errorf("C pmcd tells %q", told[0])
+			if loggedIn := strings.Contains(host, "user=") && !strings.Contains(host, "wrong"); loggedIn != strings.Contains(attrs[0], "username=") {
+				t.Errorf("C pmcd tells %q", attrs[0])
 			}
 		})
 	}

@@ -88,8 +88,8 @@ func TestOutside(t *testing.T) {
 				line = "myapp 400 pipe binary " + m.make(t, made, tt.plugin)
 			}
 			value, log := runPmcd(t, m.make(t, made, tt.pmcd), line)
-			if told := strings.Contains(log, staticBuild); told != (tt.pmcd == checkoutNoCgo) {
-				t.Errorf("the log says that it is a static build: %v\n%s", told, log)
+			if logged := strings.Contains(log, staticBuild); logged != (tt.pmcd == checkoutNoCgo) {
+				t.Errorf("the log says that it is a static build: %v\n%s", logged, log)
 			}
 			_, said, _ := strings.Cut(log, `cannot start "myapp" agent (dom 400): `)
 			said, _, _ = strings.Cut(said, "\n")

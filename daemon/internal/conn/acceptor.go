@@ -25,9 +25,9 @@ type Config struct {
 	// not wait. It may be nil.
 	Changed func()
 
-	// CalmTime is how long a client must have asked nothing before its connection is
-	// parked. It may take twice as long. 0 is DefaultCalmTime.
-	CalmTime time.Duration
+	// IdleTime is how long a client must have asked nothing before its connection is
+	// parked. It may take twice as long. 0 is DefaultIdleTime.
+	IdleTime time.Duration
 
 	// SendBuffer is how much the system keeps in the buffer of a socket (SO_SNDBUF), which
 	// does not count for that limit. 0 is what the system has.
@@ -79,8 +79,8 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
 	a.sendBuffer = cfg.SendBuffer
-	if cfg.CalmTime == 0 {
-		cfg.CalmTime = DefaultCalmTime
+	if cfg.IdleTime == 0 {
+		cfg.IdleTime = DefaultIdleTime
 	}
 	var err error
 	if a.loop, err = newLoop(a, cfg); err != nil {

@@ -162,9 +162,9 @@ const (
 	// end must not take the descriptors that others need.
 	MaxLingering = 256
 
-	// DefaultCalmTime is the default of Config.CalmTime. To be parked and watched
+	// DefaultIdleTime is the default of Config.IdleTime. To be parked and watched
 	// again costs a request about as much as the request itself. So a client that
 	// asks every ten seconds is never parked, and a logger with an interval of a
 	// minute is.
-	DefaultCalmTime = 15 * time.Second
+	DefaultIdleTime = 15 * time.Second
 )

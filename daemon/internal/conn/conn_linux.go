@@ -23,7 +23,7 @@ import (
 //	  |    |  |   \                               ^
 //	  |    |  |    `-- silent since the accept ---+
 //	  |    |  v                                   |
-//	  |    | polled  ---- silent for CalmTime ----+
+//	  |    | polled  ---- silent for IdleTime ----+
 //	  |    |  ^  |
 //	  |    |  |  | many requests, no other client: blocking_linux.go
 //	  |    |  |  v

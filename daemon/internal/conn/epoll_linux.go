@@ -27,7 +27,7 @@ type epollLoop struct {
 	idle      map[int32]*linuxConn     // likewise; of the goroutine of run
 	idleCount atomic.Int64
 	probes    chan chan struct{}
-	calmTime  time.Duration
+	idleTime  time.Duration
 
 	batches   atomic.Uint64             // requests of all connections; several that came at once are one
 	exclusive atomic.Pointer[linuxConn] // the connection in blocking-read mode, or nil
@@ -68,7 +68,7 @@ func newLoop(a *Acceptor, cfg Config) (*epollLoop, error) {
 		idle:      make(map[int32]*linuxConn),
 		serving:   make(map[*linuxConn]struct{}),
 		probes:    make(chan chan struct{}, 1),
-		calmTime:  cfg.CalmTime,
+		idleTime:  cfg.IdleTime,
 
 		heldCloses: make(chan struct{}, maxHeldCloses),
 	}

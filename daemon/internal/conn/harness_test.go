@@ -75,9 +75,9 @@ type harness struct {
 	held      atomic.Int64 // the most that hold was called with
 }
 
-// calmTime is so short that a test can wait for it, and long enough for a few
+// idleTime is so short that a test can wait for it, and long enough for a few
 // requests.
-const calmTime = 2 * time.Millisecond
+const idleTime = 2 * time.Millisecond
 
 func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) *harness {
 	t.Helper()
@@ -103,7 +103,7 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, CalmTime: calmTime,
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, IdleTime: idleTime,
 		Busy: func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() {
 			h.changes.Add(1)

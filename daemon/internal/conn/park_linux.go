@@ -16,7 +16,7 @@ func (l *epollLoop) promote(c *linuxConn) {
 	l.serving[c] = struct{}{}
 	if !l.sweeping && !l.closed {
 		l.sweeping = true
-		time.AfterFunc(l.calmTime, l.sweep)
+		time.AfterFunc(l.idleTime, l.sweep)
 	}
 	l.mu.Unlock()
 	go c.session.Serve()
@@ -106,7 +106,7 @@ func (l *epollLoop) sweep() {
 		}
 		c.requestPark()
 	}
-	time.AfterFunc(l.calmTime, l.sweep)
+	time.AfterFunc(l.idleTime, l.sweep)
 }
 
 // requestPark ends a wait of Go's poller, so that Wait parks the connection. Where

@@ -77,7 +77,7 @@ func TestHold(t *testing.T) {
 					err = a.Hold(s.n)
 				}
 				if (err != nil) != s.fails || !slices.EqualFunc(gone, s.gone, matches) {
-					t.Errorf("step %d: error %v, %v gave way", i, err, gone)
+					t.Errorf("step %d: error %v, %v were evicted", i, err, gone)
 				}
 			}
 		})

@@ -36,7 +36,7 @@ func TestUnanswered(t *testing.T) {
 	}
 	other := wait(fairqueue.Key{Group: fairqueue.Group{ID: 1 + group.ID}})
 	if gone != 1 {
-		t.Errorf("%d clients gave way to one of another group, want 1", gone)
+		t.Errorf("%d clients were evicted for one of another group, want 1", gone)
 	}
 	other.Close()
 	// serve serves a client that sends input and leaves.

@@ -7,13 +7,13 @@ import "os"
 // nothing new to run.
 func changes(path string) func() bool {
 	loaded, err := os.Stat(path)
-	told := loaded
+	reported := loaded
 	return func() bool {
 		now, err2 := os.Stat(path)
-		if err != nil || err2 != nil || same(now, told) {
+		if err != nil || err2 != nil || same(now, reported) {
 			return false
 		}
-		told = now
+		reported = now
 		return !same(now, loaded)
 	}
 }
