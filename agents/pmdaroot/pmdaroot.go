@@ -165,16 +165,7 @@ func (c *Client) connect(deadline time.Time) (greeting message, err error) {
 // as root or as the user of this process: the directory of the socket may belong
 // to PCP's user.
 func checkPeer(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var peer *syscall.Ucred
-	if e := raw.Control(func(fd uintptr) {
-		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}); e != nil {
-		return e
-	}
+	peer, err := Peer(conn)
 	if err != nil {
 		return err
 	}
@@ -182,6 +173,21 @@ func checkPeer(conn *net.UnixConn) error {
 		return fmt.Errorf("%s: the listening process runs as user %d, not as root", conn.RemoteAddr(), peer.Uid)
 	}
 	return nil
+}
+
+// Peer returns the process at the other end of a connection.
+func Peer(conn *net.UnixConn) (peer syscall.Ucred, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return peer, err
+	}
+	e := raw.Control(func(fd uintptr) {
+		var cred *syscall.Ucred
+		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			peer = *cred
+		}
+	})
+	return peer, cmp.Or(e, err)
 }
 
 // Close closes the connection. The next request connects again.

@@ -114,7 +114,7 @@ pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular
-root: ./internal/cgroups ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve
+root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache agents/pmdaroot agents/serve
   pdu pmcdconf/regular golang.org/x/sys
 simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/pcpconf pmcdconf/regular
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve

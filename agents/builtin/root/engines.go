@@ -1,15 +1,18 @@
 package root
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
+	"github.com/gopcp/pmcd/agents/builtin/internal/pidfile"
 )
 
 // The caller of the methods in this file holds mu.
@@ -27,7 +30,7 @@ func groupOf(groups map[string]*group, id string) *group {
 //
 // C differs: a container that is paused or being restarted is "running", too.
 func (t *table) docker(groups map[string]*group) (list []*container) {
-	for _, e := range readNames(under(t.o.Docker, "containers"), maxContainers) {
+	for _, e := range readNames(filepath.Join(t.o.Docker, "containers"), maxContainers) {
 		id := e.Name()
 		if !cgroups.IsName(id) {
 			continue
@@ -37,10 +40,10 @@ func (t *table) docker(groups map[string]*group) (list []*container) {
 			c.cgroup = strings.TrimRight(t.o.DockerSlice, "/") + "/docker-" + id + ".scope"
 		}
 		list = append(list, c)
-		dir := under(t.o.Docker, "containers", id)
-		conf, err := parse(&t.files, under(dir, "config.v2.json"), maxConfig, parseDocker)
+		dir := filepath.Join(t.o.Docker, "containers", id)
+		conf, err := parse(&t.files, filepath.Join(dir, "config.v2.json"), maxConfig, parseDocker)
 		if errors.Is(err, fs.ErrNotExist) {
-			conf, err = parse(&t.files, under(dir, "config.json"), maxConfig, parseDocker)
+			conf, err = parse(&t.files, filepath.Join(dir, "config.json"), maxConfig, parseDocker)
 		}
 		t.warn(dir, err)
 		if err != nil {
@@ -92,9 +95,9 @@ func parseDocker(b []byte) (c dockerConfig, err error) {
 // has no state "paused".
 func (t *table) podman(groups map[string]*group) (list []*container) {
 	for _, path := range []string{
-		under(t.o.PodmanData, "containers.json"),
-		under(t.o.PodmanData, "volatile-containers.json"),
-		under(t.o.PodmanRun, "volatile-containers.json"),
+		filepath.Join(t.o.PodmanData, "containers.json"),
+		filepath.Join(t.o.PodmanData, "volatile-containers.json"),
+		filepath.Join(t.o.PodmanRun, "volatile-containers.json"),
 	} {
 		stored, err := parse(&t.files, path, maxStore, parseStore)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -114,13 +117,13 @@ func (t *table) podman(groups map[string]*group) (list []*container) {
 				c.engine = crio
 			}
 			for _, dir := range []string{t.o.PodmanData, t.o.PodmanRun} {
-				if spec, err := parse(&t.files, under(dir, s.ID, "userdata/config.json"), maxConfig, parseSpec); err == nil {
+				if spec, err := parse(&t.files, filepath.Join(dir, s.ID, "userdata/config.json"), maxConfig, parseSpec); err == nil {
 					c.hostname = spec.Hostname
 					c.name = cmp.Or(c.name, spec.name())
 					break
 				}
 			}
-			t.setState(c, g, number(readHead(under(t.o.PodmanRun, s.ID, "userdata/pidfile"), 64)))
+			t.setState(c, g, int(pidfile.Parse(string(bytes.TrimSpace(readHead(filepath.Join(t.o.PodmanRun, s.ID, "userdata/pidfile"), 64))))))
 			list = append(list, c)
 		}
 	}
@@ -236,37 +239,18 @@ func (t *table) others(groups map[string]*group, monitors map[string]monitored) 
 		}
 	}
 	// What users make comes last, and so has no effect on the others.
-	slices.SortStableFunc(list, func(a, b *container) int {
-		switch {
-		case a.ofUser == b.ofUser:
-			return 0
-		case b.ofUser:
-			return -1
-		}
-		return 1
-	})
-	return list
+	ofUser := func(c *container) bool { return c.ofUser }
+	ofRoot := slices.DeleteFunc(slices.Clone(list), ofUser)
+	return append(ofRoot, slices.DeleteFunc(list, func(c *container) bool { return !c.ofUser })...)
 }
 
 // describe sets what containerd knows of a container.
 func (t *table) describe(c *container) {
 	const tasks = "io.containerd.runtime.v2.task"
-	for _, namespace := range readNames(under(t.o.Containerd, tasks), 256) {
-		if s, err := parse(&t.files, under(t.o.Containerd, tasks, namespace.Name(), c.id, "config.json"), maxConfig, parseSpec); err == nil {
+	for _, namespace := range readNames(filepath.Join(t.o.Containerd, tasks), 256) {
+		if s, err := parse(&t.files, filepath.Join(t.o.Containerd, tasks, namespace.Name(), c.id, "config.json"), maxConfig, parseSpec); err == nil {
 			c.hostname, c.name = s.Hostname, s.name()
 			return
 		}
 	}
-}
-
-// number returns the number of a process in a file; 0 if there is none.
-func number(b []byte) (n int) {
-	b = []byte(strings.TrimSpace(string(b)))
-	for _, c := range b {
-		if c < '0' || c > '9' || n > 1<<24 {
-			return 0
-		}
-		n = 10*n + int(c-'0')
-	}
-	return n
 }

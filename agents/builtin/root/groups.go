@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func findGroups(o Options) map[string]*group {
 // PCP_CGROUP_DIR names a directory, only those below it count, and if there are none, they
 // are where pmdaroot expects them.
 func (o *Options) hierarchies() []cgroups.Mount {
-	mounts := slices.DeleteFunc(cgroups.ParseMounts(readHead(under(o.Proc, "mounts"), maxConfig), ""), func(m cgroups.Mount) bool {
+	mounts := slices.DeleteFunc(cgroups.ParseMounts(readHead(filepath.Join(o.Proc, "mounts"), maxConfig), ""), func(m cgroups.Mount) bool {
 		_, err := os.Stat(m.Path)
 		return err != nil || o.Cgroup != cgroupDir && m.Path != o.Cgroup && !strings.HasPrefix(m.Path, o.Cgroup+"/")
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,7 @@ func (t *table) hostName(c *container, pid int) (string, error) {
 	case err != nil:
 		return "", err
 	case same:
-		return nodename(), nil
+		return os.Hostname()
 	case c != nil && isHostName(c.hostname):
 		return c.hostname, nil
 	}

@@ -51,7 +51,7 @@ func TestHostName(t *testing.T) {
 	}
 	table := newTable(options(root))
 	table.proc.guard.timeout, table.proc.rootGuard.timeout = testutil.Hangs, testutil.Hangs
-	want := map[int]string{100: "byfile", 101: "bylink", 102: "inside", 201: nodename()}
+	want := map[int]string{100: "byfile", 101: "bylink", 102: "inside", 201: nodename(t)}
 	for pid := 100; pid < 100+len(roots); pid++ {
 		if want[pid] == "" {
 			want[pid] = "byenv"
@@ -93,7 +93,7 @@ func TestHostNameOfProcess(t *testing.T) {
 	table.proc.guard.timeout, table.proc.rootGuard.timeout = testutil.Hangs, testutil.Hangs
 	pid := start(`mount -t tmpfs none /etc && echo boxed > /etc/hostname && hostname boxed && echo ready && read x`)
 	// With sysctl(2) in the files of the process it is the name of the reader.
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/sys/kernel/hostname", pid)); err == nil && strings.TrimSpace(string(b)) != nodename() {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/sys/kernel/hostname", pid)); err == nil && strings.TrimSpace(string(b)) != nodename(t) {
 		t.Errorf("/proc/sys of the process has %q: use that", b)
 	}
 	if got, err := table.hostName(nil, pid); got != "boxed" || err != nil {
@@ -103,7 +103,7 @@ func TestHostNameOfProcess(t *testing.T) {
 	if got, err := table.hostName(nil, pid); got != "byenv" || err != nil {
 		t.Errorf("by its environment: got %q, %v", got, err)
 	}
-	if got, err := table.hostName(nil, os.Getpid()); got != nodename() || err != nil {
+	if got, err := table.hostName(nil, os.Getpid()); got != nodename(t) || err != nil {
 		t.Errorf("of this process: got %q, %v", got, err)
 	}
 }
@@ -118,4 +118,12 @@ func TestHostNameBlocked(t *testing.T) {
 	if got, err := table.hostName(nil, 100); got != "" || errnoOf(err) != -int32(syscall.ETIMEDOUT) {
 		t.Errorf("got %q, %v", got, err)
 	}
+}
+
+func nodename(t *testing.T) string {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

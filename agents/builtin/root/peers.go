@@ -2,12 +2,10 @@ package root
 
 import (
 	"cmp"
-	"net"
 	"os"
 	"os/user"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -23,13 +21,6 @@ func pcpUsers() []uint32 {
 	return list
 }
 
-// clean returns the name of a container in a request, without a NUL at its end and
-// what follows it, as pmdaroot takes it.
-func clean(name string) string {
-	name, _, _ = strings.Cut(name, "\x00")
-	return name
-}
-
 // refuse logs that a process may not connect, once for a user.
 func (s *server) refuse(peer syscall.Ucred) {
 	s.mu.Lock()
@@ -41,24 +32,6 @@ func (s *server) refuse(peer syscall.Ucred) {
 	if !logged {
 		s.log.Warn("{agent}: process {peer_pid} of user {uid} may not connect to {path}: only processes of root and of PCP's user may", "peer_pid", peer.Pid, "uid", peer.Uid, "path", s.path)
 	}
-}
-
-// credentials returns the process at the other end of a connection.
-func credentials(conn *net.UnixConn) (peer syscall.Ucred, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return peer, err
-	}
-	var cred *syscall.Ucred
-	if e := raw.Control(func(fd uintptr) {
-		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}); e != nil {
-		err = e
-	}
-	if err != nil {
-		return peer, err
-	}
-	return *cred, nil
 }
 
 // allowed reports whether a process may connect: one of root or of PCP's user.

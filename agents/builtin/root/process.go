@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -45,7 +45,7 @@ func newProcfs(dir string) *procfs {
 }
 
 func (p *procfs) path(pid int, name string) string {
-	return under(p.dir, strconv.Itoa(pid), name)
+	return filepath.Join(p.dir, strconv.Itoa(pid), name)
 }
 
 // exists reports whether a process exists.
@@ -53,7 +53,7 @@ func (p *procfs) exists(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	_, err := os.Stat(under(p.dir, strconv.Itoa(pid)))
+	_, err := os.Stat(p.path(pid, ""))
 	return err == nil
 }
 
@@ -240,20 +240,4 @@ func (p *procfs) groupsOf(pid int) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// nodename returns the host name of this process, as gethostname(2) does.
-func nodename() string {
-	var u syscall.Utsname
-	if syscall.Uname(&u) != nil {
-		return ""
-	}
-	var b []byte
-	for _, c := range u.Nodename {
-		if c == 0 {
-			break
-		}
-		b = append(b, byte(c))
-	}
-	return string(b)
 }

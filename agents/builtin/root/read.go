@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/gopcp/pmcd/pmcdconf/regular"
@@ -37,13 +37,7 @@ func readNames(dir string, limit int) []fs.DirEntry {
 	}
 	defer f.Close()
 	list, _ := f.ReadDir(limit)
-	kept := list[:0]
-	for _, e := range list {
-		if e.Name()[0] != '.' {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(list, func(e fs.DirEntry) bool { return e.Name()[0] == '.' })
 }
 
 // A files remembers what files parse to, by path, while they do not change.
@@ -94,9 +88,4 @@ func (p *files) forget() {
 		}
 		f.used = false
 	}
-}
-
-// under returns a path below dir. name is one element of it.
-func under(dir string, name ...string) string {
-	return filepath.Join(append([]string{dir}, name...)...)
 }

@@ -86,9 +86,6 @@ func FuzzStores(f *testing.F) {
 		if m, ok := parseMonitor(strings.Split(string(b), "\x00")); ok && (!cgroups.IsID(m.id) || m.name != "" && !cgroups.IsName(m.name)) {
 			t.Errorf("%+v", m)
 		}
-		if n := number(b); n < 0 {
-			t.Errorf("process %d", n)
-		}
 		if name := firstLine(b); strings.ContainsAny(name, "\n\r") && isHostName(name) {
 			t.Errorf("the host name %q", name)
 		}

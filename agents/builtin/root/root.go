@@ -5,7 +5,7 @@
 //	containers    containers of Docker, Podman and LXC, and those of containerd and CRI-O
 //
 // Containers are found in the stores of the engines, which belong to root, and in the
-// control groups and processes of this host (groups.go, conmon.go). The agent runs no
+// control groups and processes of this host (groups.go, process.go). The agent runs no
 // command and enters no name space, so it needs only rights to read: those of root,
 // with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
 //
@@ -31,6 +31,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -92,17 +93,14 @@ func (o *Options) setDefaults() {
 	o.Containerd = cmp.Or(o.Containerd, "/run/containerd")
 	o.Proc = cmp.Or(o.Proc, "/proc")
 	o.Cgroup = filepath.Clean(cmp.Or(o.Cgroup, cgroupDir))
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
 }
 
 // Open returns the agent that o describes. It listens at the socket, unless another
 // pmdaroot does.
 func Open(domain int, o Options) (agents.Agent, error) {
 	o.setDefaults()
-	o.Log = o.Log.With("agent", "root", "domain", domain)
-	a := &agent{table: newTable(o)}
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "root", "domain", domain)
+	a := &agent{newTable(o), cache.New(pdu.NewInDom(domain, 0), cache.Options{})}
 	config := pmda.Config{Name: "root", Domain: domain, Metrics: a.metrics(), Help: help, Log: o.Log}
 	if o.Socket != "" {
 		s := startServer(a.table, o.Socket, o.Log)
@@ -121,21 +119,31 @@ var help string
 // An agent has the metrics.
 type agent struct {
 	table *table
-	insts instances
+	insts *cache.Cache // with a *container each
 }
 
-// refresh sets the instances.
+// maxInactive is the number of containers that are gone whose ids are remembered.
+const maxInactive = 10000
+
+// refresh sets the instances. As with pmdaroot, ids begin at 0 at each start of the agent, in the
+// order in which containers are found.
 func (a *agent) refresh(_ context.Context, r *pmda.Request) error {
 	if err := r.Checkpoint(); err != nil {
 		return err
 	}
-	a.insts.set(a.table.containers())
+	a.insts.HideAll()
+	for _, c := range a.table.containers() {
+		if _, err := a.insts.Add(c.id, c); err != nil {
+			return err // all ids are used
+		}
+	}
+	a.insts.LimitInactive(maxInactive)
 	return nil
 }
 
 func (a *agent) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: a.refresh}
-	indom := &pmda.InDom{Serial: 0, Insts: &a.insts, Source: source}
+	indom := &pmda.InDom{Serial: 0, Insts: a.insts, Source: source}
 	var list []pmda.Metric
 	add := func(name string, typ pdu.MetricType, sem pdu.Sem, f func(v *pmda.Value, c *container)) {
 		list = append(list, pmda.Metric{Cluster: 0, Item: len(list), Name: "containers." + name, Type: typ, Sem: sem,

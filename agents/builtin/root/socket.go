@@ -9,10 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -215,7 +217,7 @@ func (s *server) serve(conn *net.UnixConn) {
 		delete(s.conns, conn)
 		s.mu.Unlock()
 	}()
-	peer, err := credentials(conn)
+	peer, err := pmdaroot.Peer(conn)
 	if err != nil || !s.allowed(peer) {
 		s.refuse(peer)
 		return
@@ -255,7 +257,8 @@ func (s *server) reply(b []byte, q request) []byte {
 		}
 		return s.replyHostName(b, first, int(q.pid))
 	}
-	c := s.table.find(clean(q.name))
+	name, _, _ := strings.Cut(q.name, "\x00") // as pmdaroot takes it
+	c := s.table.find(name)
 	switch {
 	case c == nil:
 		return appendReply(b, q.typ, int32(pdu.ErrnoNoContainer), 0, "")

@@ -2,6 +2,7 @@ package root
 
 import (
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -125,13 +126,9 @@ func (t *table) setState(c *container, g *group, pid int) {
 	if g != nil {
 		c.cgroup = g.path
 		pids := g.procs()
-		inGroup := false
-		for _, p := range pids {
-			inGroup = inGroup || p == pid
-		}
 		// The engine's may be of a process that has ended, or unknown. With many
 		// processes, not all are in pids.
-		if !inGroup && len(pids) > 0 && (len(pids) < maxProcs || !t.proc.exists(pid)) {
+		if !slices.Contains(pids, pid) && len(pids) > 0 && (len(pids) < maxProcs || !t.proc.exists(pid)) {
 			pid = t.proc.first(pids)
 		}
 	}
