@@ -6,6 +6,7 @@ package jbd2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"log/slog"
@@ -52,20 +53,14 @@ type host struct {
 	Options
 	domain    int
 	instances *ids.Saved // with a *journal each
-	known     map[string]*journal
-	active    uint64 // number of journals that exist
+	active    uint64     // number of journals that exist
 }
 
 func newHost(domain int, o Options) *host {
-	if o.Dir == "" {
-		o.Dir = "/proc/fs/jbd2"
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("agent", "jbd2", "domain", domain)
+	o.Dir = cmp.Or(o.Dir, "/proc/fs/jbd2")
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "jbd2", "domain", domain)
 	return &host{
-		Options: o, domain: domain, known: make(map[string]*journal), instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log),
+		Options: o, domain: domain, instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log),
 	}
 }
 
@@ -84,18 +79,12 @@ func (h *host) findJournals(context.Context, *pmda.Request) error {
 	h.instances.Begin()
 	h.active = 0
 	for _, name := range names {
-		j := journal{}
+		j := new(journal)
 		b, err := h.Path(h.Dir).Str("/").Name(name).Str("/info").Text(4096)
 		if err != nil || !j.parse(b) {
 			continue
 		}
-		known := h.known[name]
-		if known == nil {
-			known = new(journal)
-		}
-		*known = j
-		if _, err := h.instances.Add(name, known); err == nil {
-			h.known[name] = known
+		if _, err := h.instances.Add(name, j); err == nil {
 			h.active++
 		}
 	}
@@ -217,7 +206,7 @@ func (h *host) metrics() []pmda.Metric {
 		long = u32
 	}
 	return append(
-		table(pmda.Metric{InDom: indom}, []row{
+		metrics.Table(pmda.Metric{InDom: indom}, []row{
 			{0, 1, "jbd2.transaction.count", long, counter, pdu.Count, number(func(j *journal) uint64 { return j.count })},
 			{0, 2, "jbd2.transaction.requested", long, counter, pdu.Count, requested(func(j *journal) uint64 { return j.requested })},
 			{0, 3, "jbd2.transaction.max_blocks", u32, instant, 0, number(func(j *journal) uint64 { return j.maxBlocks })},
@@ -250,5 +239,3 @@ func (h *host) metrics() []pmda.Metric {
 
 // A row is a metric of a table.
 type row metrics.Row
-
-func table(common pmda.Metric, rows []row) []pmda.Metric { return metrics.Table(common, rows) }

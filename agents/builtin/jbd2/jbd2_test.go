@@ -161,12 +161,3 @@ func FuzzJournal(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkFetch(b *testing.B) {
-	r := newHarness(b, pmdatest.Tree(b, map[string]string{"vda1-8/info": info, "vdb1-8/info": info}))
-	fetch := r.Repeat("jbd2.transaction.count", "jbd2.transaction.total.blocks")
-	b.ReportAllocs()
-	for b.Loop() {
-		fetch()
-	}
-}

@@ -27,22 +27,18 @@ const (
 // quotas are the quotas of projects on the file systems that are mounted.
 type quotas struct {
 	*host
-	filesys       *cache.Cache // with a *filesys each
-	projects      *cache.Cache // with a *project each
-	knownFilesys  map[string]*filesys
-	knownProjects map[string]*project
+	filesys  *cache.Cache // with a *filesys each
+	projects *cache.Cache // with a *project each
 }
 
 type filesys struct {
-	request uint64
-	flags   uint16
-	known   bool // the kernel has returned the flags
+	flags uint16
+	known bool // the kernel has returned the flags
 }
 
 // A project has the usage and the limits of one project on one file system: fields
 // of struct fs_disk_quota (linux/dqblk_xfs.h).
 type project struct {
-	request                         uint64
 	spaceHard, spaceSoft, spaceUsed uint64 // in blocks of 512 bytes
 	filesHard, filesSoft, filesUsed uint64
 	spaceTimeLeft, filesTimeLeft    int32 // in seconds
@@ -50,10 +46,9 @@ type project struct {
 
 func newQuotas(h *host) *quotas {
 	return &quotas{
-		host:         h,
-		filesys:      cache.New(pdu.NewInDom(h.domain, indomFilesys), cache.Options{}),
-		projects:     cache.New(pdu.NewInDom(h.domain, indomProject), cache.Options{}),
-		knownFilesys: make(map[string]*filesys), knownProjects: make(map[string]*project),
+		host:     h,
+		filesys:  cache.New(pdu.NewInDom(h.domain, indomFilesys), cache.Options{}),
+		projects: cache.New(pdu.NewInDom(h.domain, indomProject), cache.Options{}),
 	}
 }
 
@@ -98,18 +93,13 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 	}
 	var projects []byte
 	for _, device := range devices {
-		fs := q.knownFilesys[device]
-		if fs == nil {
-			fs = new(filesys)
-		}
-		if fs.request == q.request {
+		if isActive(q.filesys, device) {
 			continue // it is mounted twice
 		}
+		fs := new(filesys)
 		if _, err := q.filesys.Add(device, fs); err != nil {
 			continue
 		}
-		q.knownFilesys[device] = fs
-		fs.request = q.request
 		fs.flags, fs.known = q.stateFlags(device)
 		if fs.flags&projectAccounting == 0 {
 			continue
@@ -178,19 +168,19 @@ func (q *quotas) findProjects(device string, projects []byte) {
 			continue
 		}
 		name := string(digits) + ":" + device
-		p := q.knownProjects[name]
-		if p == nil {
-			p = new(project)
-		}
-		if p.request == q.request || q.quotactl(qXGetQuota, device, uint32(id), buf[:]) != nil {
+		if isActive(q.projects, name) || q.quotactl(qXGetQuota, device, uint32(id), buf[:]) != nil {
 			continue
 		}
+		p := new(project)
 		p.parse(buf[:])
-		p.request = q.request
-		if _, err := q.projects.Add(name, p); err == nil {
-			q.knownProjects[name] = p
-		}
+		_, _ = q.projects.Add(name, p) // fails only if all ids are used
 	}
+}
+
+// isActive reports whether an instance has been added since all were hidden.
+func isActive(c *cache.Cache, name string) bool {
+	e, _ := c.LookupName(name)
+	return e.State == cache.Active
 }
 
 // parse sets p to a struct fs_disk_quota.
@@ -222,11 +212,11 @@ func (q *quotas) metrics() []pmda.Metric {
 	}
 	const u32, i32, u64, discrete = pdu.MetricU32, pdu.Metric32, pdu.MetricU64, pdu.SemDiscrete
 	return append(
-		table(pmda.Metric{InDom: &pmda.InDom{Serial: indomFilesys, Insts: q.filesys, Source: source}}, []row{
+		metrics.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomFilesys, Insts: q.filesys, Source: source}}, []row{
 			{30, 0, "quota.state.project.accounting", u32, discrete, 0, flag(projectAccounting)},
 			{30, 1, "quota.state.project.enforcement", u32, discrete, 0, flag(projectEnforcement)},
 		}),
-		table(pmda.Metric{InDom: &pmda.InDom{Serial: indomProject, Insts: q.projects, Source: source}}, []row{
+		metrics.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomProject, Insts: q.projects, Source: source}}, []row{
 			{30, 6, "quota.project.space.hard", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceHard / 2 })},
 			{30, 7, "quota.project.space.soft", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceSoft / 2 })},
 			{30, 8, "quota.project.space.used", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceUsed / 2 })},
@@ -241,5 +231,3 @@ func (q *quotas) metrics() []pmda.Metric {
 
 // A row is a metric of a table.
 type row metrics.Row
-
-func table(common pmda.Metric, rows []row) []pmda.Metric { return metrics.Table(common, rows) }

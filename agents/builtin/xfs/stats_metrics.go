@@ -17,8 +17,8 @@ const maxStats = 64 << 10
 // A device has the statistics of the file system on one device.
 type device struct {
 	stats
-	dir     string // below /sys/fs/xfs
-	request uint64 // number of the request that has read it
+	dir  string // below /sys/fs/xfs
+	read bool
 }
 
 // readAll reads the statistics of all file systems together.
@@ -55,14 +55,7 @@ func (h *host) findDevices(context.Context, *pmda.Request) error {
 		if dm := h.Path("/sys/block/").Name(dir).Str("/dm/name").Value(); len(dm) > 0 {
 			name = "/dev/mapper/" + string(dm)
 		}
-		d := h.perDevice[name]
-		if d == nil {
-			d = new(device)
-		}
-		d.dir = dir
-		if _, err := h.devices.Add(name, d); err == nil {
-			h.perDevice[name] = d
-		}
+		_, _ = h.devices.Add(name, &device{dir: dir}) // fails only if all ids are used
 	}
 	return nil
 }
@@ -71,10 +64,10 @@ func (h *host) findDevices(context.Context, *pmda.Request) error {
 //
 // C differs: without the device's file the values are those of all file systems.
 func (h *host) readDevice(d *device) {
-	if d.request == h.request {
+	if d.read {
 		return
 	}
-	d.request = h.request
+	d.read = true
 	b, err := h.Path("/sys/fs/xfs/").Name(d.dir).Str("/stats/stats").Text(maxStats)
 	if d.ok = err == nil; d.ok {
 		h.layout.parse(&d.stats, b)

@@ -16,7 +16,6 @@
 package xfs
 
 import (
-	"context"
 	_ "embed"
 	"os"
 	"slices"
@@ -59,20 +58,18 @@ const (
 // A host is the state that all sources share.
 type host struct {
 	sysfile.Reader
-	domain    int
-	layout    layout
-	total     stats
-	devices   *cache.Cache
-	perDevice map[string]*device
-	request   uint64 // the number of the present request
-	quotas    *quotas
-	quotactl  func(cmd int, device string, id uint32, buf []byte) error
+	domain   int
+	layout   layout
+	total    stats
+	devices  *cache.Cache
+	quotas   *quotas
+	quotactl func(cmd int, device string, id uint32, buf []byte) error
 }
 
 func newHost(domain int, o Options) *host {
 	h := &host{
 		Reader: sysfile.Reader{Root: strings.TrimRight(o.Root, "/")}, domain: domain, layout: newLayout(),
-		devices: cache.New(pdu.NewInDom(domain, indomDevice), cache.Options{}), perDevice: make(map[string]*device),
+		devices: cache.New(pdu.NewInDom(domain, indomDevice), cache.Options{}),
 	}
 	h.quotactl = func(cmd int, device string, id uint32, buf []byte) error {
 		return quotactl(cmd, h.Root+device, id, buf)
@@ -88,10 +85,6 @@ func (h *host) agent(help string) (agents.Agent, error) {
 		Metrics:   h.metrics(),
 		Help:      help,
 		WantAttrs: true,
-		Check: func(context.Context, *pmda.Request) error {
-			h.request++
-			return nil
-		},
 	})
 }
 

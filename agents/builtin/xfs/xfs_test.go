@@ -232,7 +232,6 @@ func FuzzQuotas(f *testing.F) {
 			buf[2] = projectAccounting
 			return nil
 		}
-		h.request++
 		if err := h.quotas.read(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -252,25 +251,4 @@ func projectNames(q *quotas) (names []string) {
 		return true
 	})
 	return names
-}
-
-func BenchmarkFetch(b *testing.B) {
-	r := newHarness(b, pmdatest.Tree(b, map[string]string{
-		"sys/fs/xfs/stats/stats": numberedStats(1), "sys/fs/xfs/sda1/stats/stats": numberedStats(1), "sys/fs/xfs/sdb1/stats/stats": numberedStats(1),
-	}))
-	var all []string
-	for name := range r.Metrics {
-		if strings.HasPrefix(name, "xfs.") {
-			all = append(all, name)
-		}
-	}
-	for name, names := range map[string][]string{"one": {"xfs.write_bytes"}, "all": all} {
-		b.Run(name, func(b *testing.B) {
-			fetch := r.Repeat(names...)
-			b.ReportAllocs()
-			for b.Loop() {
-				fetch()
-			}
-		})
-	}
 }
