@@ -65,10 +65,7 @@ type host struct {
 
 func newHost(domain int, o Options) *host {
 	o.Dir = cmp.Or(o.Dir, "/proc/fs/cifs")
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("agent", "cifs", "domain", domain)
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "cifs", "domain", domain)
 	h := &host{Options: o, domain: domain}
 	for k := range kinds {
 		if kinds[k].instances {

@@ -366,16 +366,3 @@ func FuzzFiles(f *testing.F) {
 		fetch()
 	})
 }
-
-func BenchmarkFetch(b *testing.B) {
-	stats, debugData := head, debugHead
-	for i := range 100 {
-		stats += strings.Replace(smb3, "three", fmt.Sprint(i), 1)
-		debugData += strings.Replace(server6, "srv", fmt.Sprint("srv", i), 1)
-	}
-	fetch := newHarness(b, stats, debugData).Repeat("cifs.fs.read", "cifs.fs.write")
-	b.ReportAllocs()
-	for b.Loop() {
-		fetch()
-	}
-}

@@ -23,6 +23,11 @@ const opNames = `null getattr setattr lookup access readlink read write create s
 	bind_conn_to_session destroy_clientid free_stateid getdevicelist secinfo_no_name test_stateid
 	seek allocate deallocate fsid_present layoutstats clone copy offload_cancel lookupp layouterror`
 
+// eventNames are the metrics of cluster 5 in the order of their items.
+const eventNames = `inoderevalidate dentryrevalidate datainvalidate attrinvalidate vfsopen vfslookup vfsaccess
+	vfsupdatepage vfsreadpage vfsreadpages vfswritepage vfswritepages vfsgetdents vfssetattr vfsflush vfsfsync vfslock
+	vfsrelease congestionwait setattrtrunc extendwrite sillyrename shortread shortwrite delay pnfsread pnfswrite`
+
 const (
 	numOps      = 68
 	numCounters = 9 // of an operation
@@ -187,7 +192,7 @@ func (h *host) metrics() []pmda.Metric {
 		long = u32
 	}
 	events, amounts, xprt := list(listEvents), list(listBytes), from(transport)
-	ms := metrics.Table(common, []row{
+	rows := []row{
 		{0, 1, "nfsclient.export", str, instant, 0, text(textExport)},
 		{0, 2, "nfsclient.mountpoint", str, instant, 0, pmda.FromData(func(v *pmda.Value, m *mount) { v.SetString(m.point) })},
 
@@ -235,35 +240,11 @@ func (h *host) metrics() []pmda.Metric {
 		{3, 2, "nfsclient.nfsv4", str, instant, 0, text(textNFSv4)},
 
 		{4, 1, "nfsclient.security", str, instant, 0, text(textSecurity)},
-
-		{5, 1, "nfsclient.events.inoderevalidate", u32, counts, pdu.Count, events},
-		{5, 2, "nfsclient.events.dentryrevalidate", u32, counts, pdu.Count, events},
-		{5, 3, "nfsclient.events.datainvalidate", u32, counts, pdu.Count, events},
-		{5, 4, "nfsclient.events.attrinvalidate", u32, counts, pdu.Count, events},
-		{5, 5, "nfsclient.events.vfsopen", u32, counts, pdu.Count, events},
-		{5, 6, "nfsclient.events.vfslookup", u32, counts, pdu.Count, events},
-		{5, 7, "nfsclient.events.vfsaccess", u32, counts, pdu.Count, events},
-		{5, 8, "nfsclient.events.vfsupdatepage", u32, counts, pdu.Count, events},
-		{5, 9, "nfsclient.events.vfsreadpage", u32, counts, pdu.Count, events},
-		{5, 10, "nfsclient.events.vfsreadpages", u32, counts, pdu.Count, events},
-		{5, 11, "nfsclient.events.vfswritepage", u32, counts, pdu.Count, events},
-		{5, 12, "nfsclient.events.vfswritepages", u32, counts, pdu.Count, events},
-		{5, 13, "nfsclient.events.vfsgetdents", u32, counts, pdu.Count, events},
-		{5, 14, "nfsclient.events.vfssetattr", u32, counts, pdu.Count, events},
-		{5, 15, "nfsclient.events.vfsflush", u32, counts, pdu.Count, events},
-		{5, 16, "nfsclient.events.vfsfsync", u32, counts, pdu.Count, events},
-		{5, 17, "nfsclient.events.vfslock", u32, counts, pdu.Count, events},
-		{5, 18, "nfsclient.events.vfsrelease", u32, counts, pdu.Count, events},
-		{5, 19, "nfsclient.events.congestionwait", u32, counts, pdu.Count, events},
-		{5, 20, "nfsclient.events.setattrtrunc", u32, counts, pdu.Count, events},
-		{5, 21, "nfsclient.events.extendwrite", u32, counts, pdu.Count, events},
-		{5, 22, "nfsclient.events.sillyrename", u32, counts, pdu.Count, events},
-		{5, 23, "nfsclient.events.shortread", u32, counts, pdu.Count, events},
-		{5, 24, "nfsclient.events.shortwrite", u32, counts, pdu.Count, events},
-		{5, 25, "nfsclient.events.delay", u32, counts, pdu.Count, events},
-		{5, 26, "nfsclient.events.pnfsread", u32, counts, pdu.Count, events},
-		{5, 27, "nfsclient.events.pnfswrite", u32, counts, pdu.Count, events},
-
+	}
+	for i, name := range strings.Fields(eventNames) {
+		rows = append(rows, row{5, i + 1, "nfsclient.events." + name, u32, counts, pdu.Count, events})
+	}
+	ms := metrics.Table(common, append(rows, []row{
 		{6, 1, "nfsclient.bytes.read.normal", u64, counts, pdu.Byte, amounts},
 		{6, 2, "nfsclient.bytes.write.normal", u64, counts, pdu.Byte, amounts},
 		{6, 3, "nfsclient.bytes.read.direct", u64, counts, pdu.Byte, amounts},
@@ -303,7 +284,7 @@ func (h *host) metrics() []pmda.Metric {
 		{7, 28, "nfsclient.xprt.local_inv_needed", long, counts, pdu.Count, xprt},
 		{7, 29, "nfsclient.xprt.empty_sendctxq", long, counts, pdu.Count, xprt},
 		{7, 30, "nfsclient.xprt.reply_waits", long, counts, pdu.Count, xprt},
-	})
+	}...))
 	ops := from(counter)
 	for i, name := range strings.Fields(opNames) {
 		item, name := i*numCounters, "nfsclient.ops."+name

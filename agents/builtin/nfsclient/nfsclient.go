@@ -10,6 +10,7 @@
 package nfsclient
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -61,13 +62,8 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	if o.File == "" {
-		o.File = "/proc/self/mountstats"
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("agent", "nfsclient", "domain", domain)
+	o.File = cmp.Or(o.File, "/proc/self/mountstats")
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "nfsclient", "domain", domain)
 	return &host{Options: o, domain: domain, parser: newParser(), instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log)}
 }
 

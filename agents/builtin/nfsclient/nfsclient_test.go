@@ -382,21 +382,3 @@ func FuzzMountstats(f *testing.F) {
 		fetch()
 	})
 }
-
-func BenchmarkFetch(b *testing.B) {
-	var text strings.Builder
-	text.WriteString(others)
-	for i := range 100 {
-		s := strings.Replace(v42, "/home\\040dir", fmt.Sprintf("/home/%d", i), 1)
-		for j := range 60 {
-			s = strings.Replace(s, "\n\n", fmt.Sprintf("\n\t        OP%d: 151 152 153 154 155 156 157 158 159\n\n", j), 1)
-		}
-		text.WriteString(s)
-	}
-	r := newHarness(b, text.String())
-	fetch := r.Repeat("nfsclient.ops.getattr.ops", "nfsclient.bytes.read.server", "nfsclient.options.vers")
-	b.ReportAllocs()
-	for b.Loop() {
-		fetch()
-	}
-}
