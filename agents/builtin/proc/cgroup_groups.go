@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"strconv"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -171,27 +172,16 @@ func (h *hierarchy) dir(dir []byte, mount int) *groupDir {
 
 // unescapeUnit undoes \xHH in names of systemd (systemd.unit(5)).
 func unescapeUnit(b []byte) string {
-	hex := func(c byte) int {
-		switch {
-		case c >= '0' && c <= '9':
-			return int(c - '0')
-		case c >= 'a' && c <= 'f':
-			return int(c-'a') + 10
-		case c >= 'A' && c <= 'F':
-			return int(c-'A') + 10
-		}
-		return -1
-	}
 	var to []byte
 	for i := 0; i < len(b); i++ {
-		if i+3 < len(b) && b[i] == '\\' && b[i+1] == 'x' {
-			if hi, lo := hex(b[i+2]), hex(b[i+3]); hi >= 0 && lo >= 0 && hi+lo > 0 {
-				to = append(to, byte(hi<<4|lo))
+		c := b[i]
+		if i+3 < len(b) && c == '\\' && b[i+1] == 'x' {
+			if n, err := strconv.ParseUint(string(b[i+2:i+4]), 16, 8); err == nil && n > 0 {
+				c = byte(n)
 				i += 3
-				continue
 			}
 		}
-		to = append(to, b[i])
+		to = append(to, c)
 	}
 	return string(to)
 }

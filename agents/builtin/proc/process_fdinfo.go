@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
-// gpuFields are the names of the lines of /proc/PID/fdinfo/FD that have a metric, see
-// the kernel's Documentation/gpu/drm-usage-stats.rst and amdgpu:
+// gpuFields are the names of the lines of /proc/PID/fdinfo/FD that have a metric, in the
+// order of its items, see the kernel's Documentation/gpu/drm-usage-stats.rst and amdgpu:
 //
 //	drm-driver:	amdgpu
 //	drm-client-id:	422
@@ -17,15 +18,14 @@ import (
 //	drm-memory-vram:	2048 KiB
 //
 // C differs: it does not read the lines drm-shared, and adds numbers of all units.
-var gpuFields = map[string]int{
-	"drm-memory-cpu": 0, "drm-memory-gtt": 1, "drm-memory-vram": 2,
-	"drm-shared-cpu": 3, "drm-shared-gtt": 4, "drm-shared-vram": 5,
-	"amd-evicted-visible-vram": 6, "amd-evicted-vram": 7, "amd-memory-visible-vram": 8,
-	"amd-requested-gtt": 9, "amd-requested-visible-vram": 10, "amd-requested-vram": 11,
+var gpuFields = [...]string{
+	"drm-memory-cpu", "drm-memory-gtt", "drm-memory-vram", "drm-shared-cpu", "drm-shared-gtt", "drm-shared-vram",
+	"amd-evicted-visible-vram", "amd-evicted-vram", "amd-memory-visible-vram",
+	"amd-requested-gtt", "amd-requested-visible-vram", "amd-requested-vram",
 }
 
 const (
-	numGPUFields = 12
+	numGPUFields = len(gpuFields)
 
 	// maxFDs is the largest number of descriptors of a process that are looked at. A
 	// process with more has no values: a user may have a million.
@@ -144,7 +144,7 @@ func parseGPU(b []byte) (c gpuClient, kib [numGPUFields]uint64, ok bool) {
 		case "drm-pdev":
 			c.device = string(bytes.TrimSpace(value))
 		default:
-			if i, known := gpuFields[string(name)]; known {
+			if i := slices.Index(gpuFields[:], string(name)); i >= 0 {
 				kib[i] = kibOf(value)
 			}
 		}

@@ -56,11 +56,7 @@ var formats = [numFormats]format{
 	formatSchedstat: {file: "schedstat", fields: 3, together: true, parse: parseWords},
 	formatIO: {file: "io", fields: 7, together: true, private: true, parse: keyed(
 		"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")},
-	formatSmaps: {file: "smaps_rollup", fields: 21, private: true, parse: keyed(
-		"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
-		"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages",
-		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked",
-		"Pss_Dirty")},
+	formatSmaps:     {file: "smaps_rollup", fields: len(smapsNames), private: true, parse: keyed(smapsNames[:]...)},
 	formatOOM:       {file: "oom_score", fields: 1, together: true, parse: parseWords},
 	formatAutogroup: {file: "autogroup", fields: 2, mayBeEmpty: true, parse: parseAutogroup},
 	formatCgroup:    {file: "cgroup", fields: 2, together: true, parse: parseCgroup},
@@ -75,6 +71,13 @@ var formats = [numFormats]format{
 	formatDelays:    {fields: numDelays, private: true, read: readDelays},
 	formatNUMA:      {fields: numNUMAFields, private: true, read: readNUMA},
 	formatMemory:    {fields: 2, together: true},
+}
+
+// smapsNames are the names of the lines of smaps_rollup that have a metric, in the order of its items.
+var smapsNames = [...]string{
+	"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
+	"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages", "ShmemPmdMapped",
+	"FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked", "Pss_Dirty",
 }
 
 // readMemory reads records of other formats, so the table cannot refer to it.

@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
@@ -83,7 +84,7 @@ func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	if s.cgroup != "" {
 		err = s.indom.findContainer(s.mounts.containerDir())
 	} else if cgroup != "" {
-		err = s.indom.findGroup(s.mounts.checkedDir(cgroup))
+		s.indom.findGroup(s.mounts.checkedDir(cgroup))
 	} else if err = s.indom.findAll(); err == nil && threads {
 		err = s.indom.addThreads()
 	}
@@ -210,22 +211,11 @@ func (h *host) activityMetrics() []processRow {
 }
 
 // gpuMetrics returns the metrics of the memory of AMD GPUs.
-func (h *host) gpuMetrics() []processRow {
-	const g = formatGPU
-	return []processRow{
-		{77, 0, "fdinfo.drm_memory_cpu", u64, instant, kbyte, unsigned(g, 0)},
-		{77, 1, "fdinfo.drm_memory_gtt", u64, instant, kbyte, unsigned(g, 1)},
-		{77, 2, "fdinfo.drm_memory_vram", u64, instant, kbyte, unsigned(g, 2)},
-		{77, 3, "fdinfo.drm_shared_cpu", u64, instant, kbyte, unsigned(g, 3)},
-		{77, 4, "fdinfo.drm_shared_gtt", u64, instant, kbyte, unsigned(g, 4)},
-		{77, 5, "fdinfo.drm_shared_vram", u64, instant, kbyte, unsigned(g, 5)},
-		{77, 6, "fdinfo.amd_evicted_visible_vram", u64, instant, kbyte, unsigned(g, 6)},
-		{77, 7, "fdinfo.amd_evicted_vram", u64, instant, kbyte, unsigned(g, 7)},
-		{77, 8, "fdinfo.amd_memory_visible_vram", u64, instant, kbyte, unsigned(g, 8)},
-		{77, 9, "fdinfo.amd_requested_gtt", u64, instant, kbyte, unsigned(g, 9)},
-		{77, 10, "fdinfo.amd_requested_visible_vram", u64, instant, kbyte, unsigned(g, 10)},
-		{77, 11, "fdinfo.amd_requested_vram", u64, instant, kbyte, unsigned(g, 11)},
+func (h *host) gpuMetrics() (rows []processRow) {
+	for i, name := range gpuFields {
+		rows = append(rows, processRow{77, i, "fdinfo." + strings.ReplaceAll(name, "-", "_"), u64, instant, kbyte, unsigned(formatGPU, i)})
 	}
+	return rows
 }
 
 // idMetrics returns the metrics of the users and groups of a process, of its

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -129,8 +130,8 @@ func (h *host) memoryMetrics() []processRow {
 	vm := func(field int) value {
 		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, _ *process, r record) { v.SetUint(r.num(field)) })
 	}
-	const m, sm = formatStatm, formatSmaps
-	return []processRow{
+	const m = formatStatm
+	rows := []processRow{
 		{9, 0, "memory.size", u32, instant, kbyte, unsigned(formatMemory, memorySize)},
 		{9, 1, "memory.rss", u32, instant, kbyte, unsigned(formatMemory, memoryRSS)},
 		{9, 2, "memory.share", u32, instant, kbyte, pages(m, 2)},
@@ -159,29 +160,11 @@ func (h *host) memoryMetrics() []processRow {
 			n := r.num(statusVmRSS) + r.num(statusVmSwap)
 			v.SetUint(n - min(n, r.num(statusVmLib)))
 		})},
-
-		{33, 0, "smaps.rss", u64, instant, kbyte, unsigned(sm, 0)},
-		{33, 1, "smaps.pss", u64, instant, kbyte, unsigned(sm, 1)},
-		{33, 2, "smaps.pss_anon", u64, instant, kbyte, unsigned(sm, 2)},
-		{33, 3, "smaps.pss_file", u64, instant, kbyte, unsigned(sm, 3)},
-		{33, 4, "smaps.pss_shmem", u64, instant, kbyte, unsigned(sm, 4)},
-		{33, 5, "smaps.shared_clean", u64, instant, kbyte, unsigned(sm, 5)},
-		{33, 6, "smaps.shared_dirty", u64, instant, kbyte, unsigned(sm, 6)},
-		{33, 7, "smaps.private_clean", u64, instant, kbyte, unsigned(sm, 7)},
-		{33, 8, "smaps.private_dirty", u64, instant, kbyte, unsigned(sm, 8)},
-		{33, 9, "smaps.referenced", u64, instant, kbyte, unsigned(sm, 9)},
-		{33, 10, "smaps.anonymous", u64, instant, kbyte, unsigned(sm, 10)},
-		{33, 11, "smaps.lazyfree", u64, instant, kbyte, unsigned(sm, 11)},
-		{33, 12, "smaps.anonhugepages", u64, instant, kbyte, unsigned(sm, 12)},
-		{33, 13, "smaps.shmempmdmapped", u64, instant, kbyte, unsigned(sm, 13)},
-		{33, 14, "smaps.filepmdmapped", u64, instant, kbyte, unsigned(sm, 14)},
-		{33, 15, "smaps.shared_hugetlb", u64, instant, kbyte, unsigned(sm, 15)},
-		{33, 16, "smaps.private_hugetlb", u64, instant, kbyte, unsigned(sm, 16)},
-		{33, 17, "smaps.swap", u64, instant, kbyte, unsigned(sm, 17)},
-		{33, 18, "smaps.swappss", u64, instant, kbyte, unsigned(sm, 18)},
-		{33, 19, "smaps.locked", u64, instant, kbyte, unsigned(sm, 19)},
-		{33, 20, "smaps.pss_dirty", u64, instant, kbyte, unsigned(sm, 20)},
 	}
+	for i, name := range smapsNames {
+		rows = append(rows, processRow{33, i, "smaps." + strings.ToLower(name), u64, instant, kbyte, unsigned(formatSmaps, i)})
+	}
+	return rows
 }
 
 // scaled returns the value of a field that is multiplied by mul and divided by

@@ -26,7 +26,7 @@ import (
 func gpuText(driver, device string, id, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pos:\t0\nflags:\t02100002\ndrm-driver:\t%s\ndrm-client-id:\t%d\ndrm-pdev:\t%s\n", driver, id, device)
-	names := slices.SortedFunc(maps.Keys(gpuFields), func(a, b string) int { return gpuFields[a] - gpuFields[b] })
+	names := gpuFields
 	for i, name := range names {
 		fmt.Fprintf(&b, "%s:\t%d KiB\n", name, n+i)
 	}
