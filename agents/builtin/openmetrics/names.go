@@ -1,9 +1,13 @@
 package openmetrics
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -18,4 +22,66 @@ func (a *agent) addName(name string, id pdu.PMID) error {
 		}
 	}
 	return a.names.Add(name, id)
+}
+
+// lookUp looks for new sources, and reads those at, above or below name that have no metrics.
+func (a *agent) lookUp(ctx context.Context, name string) {
+	a.scan()
+	var list []*source
+	for _, s := range a.sources {
+		if (s.tried.IsZero() || time.Since(s.tried) > emptyRetry) && related(name, s.prefix) && s.isEmpty() {
+			list = append(list, s)
+		}
+	}
+	a.read(ctx, list, a.timeout)
+	for _, s := range a.sources { // one may have replied later
+		a.adopt(s)
+	}
+}
+
+// related reports whether one of two names is the other or below it. "" is above all.
+func related(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == "" || a == b || strings.HasPrefix(b, a) && b[len(a)] == '.'
+}
+
+// PMID implements [agents.Namer].
+func (a *agent) PMID(ctx context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
+	id, err := a.names.PMID(name)
+	if err != nil {
+		a.lookUp(ctx, name)
+		return a.names.PMID(name)
+	}
+	return id, nil
+}
+
+// Names implements [agents.Namer].
+func (a *agent) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string, error) {
+	if c := a.control(id); c != nil {
+		return []string{c.fullName(a)}, nil
+	}
+	s, m, err := a.metric(id)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return []string{m.name}, nil
+}
+
+// Children implements [agents.Namer]. As from PCP's agent, the last name comes first.
+func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
+	a.lookUp(ctx, name)
+	list, err := a.names.Children(name, func() error { return agents.Checkpoint(ctx) })
+	slices.Reverse(list)
+	return list, err
+}
+
+// Traverse implements [agents.Namer].
+func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]string, error) {
+	a.lookUp(ctx, name)
+	list, err := a.names.Leaves(name, func() error { return agents.Checkpoint(ctx) })
+	slices.Reverse(list)
+	return list, err
 }

@@ -28,12 +28,9 @@ package openmetrics
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,12 +65,8 @@ func open(domain int, o Options) *agent {
 		dir = filepath.Join(pmdas, root, dir)
 	}
 	vars, _ := pcpconf.Dir("PCP_VAR_DIR")
-	log := o.Log
-	if log == nil {
-		log = slog.Default()
-	}
 	a := &agent{
-		domain: domain, root: root, dir: filepath.Clean(dir), log: log, debug: o.Debug,
+		domain: domain, root: root, dir: filepath.Clean(dir), log: cmp.Or(o.Log, slog.Default()), debug: o.Debug,
 		noSort: o.NoSort, noScripts: o.NoScripts,
 		timeout:   cmp.Or(o.Timeout, 2*time.Second),
 		saved:     filepath.Join(vars, "config", "pmda"),
@@ -216,42 +209,6 @@ func (a *agent) metric(id pdu.PMID) (*source, *metric, error) {
 	return nil, nil, pdu.ErrnoPMID
 }
 
-// lookUp looks for new sources, and reads those at, above or below name that have no metrics.
-func (a *agent) lookUp(ctx context.Context, name string) {
-	a.scan()
-	var list []*source
-	for _, s := range a.sources {
-		if (s.tried.IsZero() || time.Since(s.tried) > emptyRetry) && related(name, s.prefix) && s.isEmpty() {
-			list = append(list, s)
-		}
-	}
-	a.read(ctx, list, a.timeout)
-	for _, s := range a.sources { // one may have replied later
-		a.adopt(s)
-	}
-}
-
-// related reports whether one of two names is the other or below it. "" is above all.
-func related(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	return a == "" || a == b || strings.HasPrefix(b, a) && b[len(a)] == '.'
-}
-
-// isHung reports whether the last read of s has not ended in time, or has not ended at all.
-func (s *source) isHung() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hung || s.running != nil
-}
-
-func (s *source) isEmpty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.byItem) == 0
-}
-
 // Desc implements [agents.Agent].
 func (a *agent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	if c := a.control(id); c != nil {
@@ -288,112 +245,4 @@ func (a *agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneLine bo
 // InDomText implements [agents.Texter].
 func (a *agent) InDomText(context.Context, agents.Origin, pdu.InDom, bool) (string, error) {
 	return "", pdu.ErrnoText
-}
-
-// PMID implements [agents.Namer].
-func (a *agent) PMID(ctx context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
-	id, err := a.names.PMID(name)
-	if err != nil {
-		a.lookUp(ctx, name)
-		return a.names.PMID(name)
-	}
-	return id, nil
-}
-
-// Names implements [agents.Namer].
-func (a *agent) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string, error) {
-	if c := a.control(id); c != nil {
-		return []string{c.fullName(a)}, nil
-	}
-	s, m, err := a.metric(id)
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return []string{m.name}, nil
-}
-
-// Children implements [agents.Namer]. As from PCP's agent, the last name comes first.
-func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
-	a.lookUp(ctx, name)
-	list, err := a.names.Children(name, func() error { return agents.Checkpoint(ctx) })
-	slices.Reverse(list)
-	return list, err
-}
-
-// Traverse implements [agents.Namer].
-func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]string, error) {
-	a.lookUp(ctx, name)
-	list, err := a.names.Leaves(name, func() error { return agents.Checkpoint(ctx) })
-	slices.Reverse(list)
-	return list, err
-}
-
-// Instances implements [agents.Instancer]. They are all that have ever been: their numbers never
-// change. The instance domains below 4096 are the tables of names: of sources, and of metrics.
-func (a *agent) Instances(ctx context.Context, _ agents.Origin, id pdu.InDom) ([]pdu.Inst, error) {
-	t, unlock := a.table(id)
-	if t == nil {
-		return nil, pdu.ErrnoInDom
-	}
-	defer unlock()
-	list := make([]pdu.Inst, t.saved)
-	for i := range list {
-		if i%1024 == 0 {
-			if err := agents.Checkpoint(ctx); err != nil {
-				return nil, err
-			}
-		}
-		list[i] = pdu.Inst{ID: int32(i), Name: t.instName(i)}
-	}
-	return list, nil
-}
-
-// InstName implements [agents.InstNamer].
-func (a *agent) InstName(_ context.Context, _ agents.Origin, id pdu.InDom, inst int32) (string, error) {
-	t, unlock := a.table(id)
-	if t == nil {
-		return "", pdu.ErrnoInDom
-	}
-	defer unlock()
-	if inst < 0 || int(inst) >= t.saved {
-		return "", pdu.ErrnoInst
-	}
-	return t.instName(int(inst)), nil
-}
-
-// table returns the table of an instance domain, and a function that unlocks its source; nil if there
-// is none.
-func (a *agent) table(id pdu.InDom) (t *table, unlock func()) {
-	n := id.Serial()
-	switch {
-	case id.Domain() != a.domain:
-	case n == 0:
-		return a.clusters, func() {}
-	case n <= maxSources:
-		if s := a.byCluster[n]; s != nil {
-			s.mu.Lock()
-			return s.items, s.mu.Unlock
-		}
-	default:
-		n -= maxSources + 1
-		s, m, err := a.metric(pdu.NewPMID(a.domain, n/maxItems, n%maxItems))
-		if err != nil {
-			break
-		}
-		if m.insts != nil {
-			return m.insts, s.mu.Unlock
-		}
-		s.mu.Unlock()
-	}
-	return nil, nil
-}
-
-// complainOnce logs a message about a file of the configuration.
-func (a *agent) complainOnce(path, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if len(a.complain) < 1000 && !a.complain[path+text] {
-		a.complain[path+text] = true
-		a.log.Warn("{path} is ignored: {error}", "path", path, "error", text)
-	}
 }

@@ -177,41 +177,6 @@ func (s *source) forgetGone() {
 	clear(s.series) // its keys are what was forgotten, too
 }
 
-// reportInterval is how often at most other errors of a source are logged: some have the numbers of
-// ports in them.
-const reportInterval = time.Minute
-
-// report sets the status, and logs it if it is new.
-func (s *source) report(p *page, err error) {
-	kind := "URL"
-	if s.script {
-		kind = "script"
-	}
-	text := ""
-	switch {
-	case err != nil:
-		text = fmt.Sprintf("failed to read %s %s: %v", kind, s.path, err)
-	case p.bad != nil:
-		text = fmt.Sprintf("%s %s: the rest of the page is left out: %v", kind, s.path, p.bad)
-	case p.unnumbered > 0:
-		text = fmt.Sprintf("%s %s: %d samples are left out: %v", kind, s.path, p.unnumbered, p.numberErr)
-	}
-	s.stats.status = text
-	if text == "" {
-		s.stats.status = "success"
-	}
-	switch {
-	case text == s.lastError:
-	case text == "":
-		s.log.Info("source {source} is read without errors again", "source", s.name)
-	case s.lastError != "" && time.Since(s.reported) < reportInterval:
-	default:
-		s.reported = time.Now()
-		s.log.Warn("source {source}: {error}", "source", s.name, "error", text)
-	}
-	s.lastError = text
-}
-
 // parseFile parses a *.url file, unless it has not changed.
 func (s *source) parseFile() error {
 	st, err := os.Stat(s.path)
@@ -302,4 +267,17 @@ func (s *source) drop() {
 func (s *source) count(t *table, sign int) {
 	s.names += sign * len(t.names)
 	s.bytes += sign * t.bytes
+}
+
+// isHung reports whether the last read of s has not ended in time, or has not ended at all.
+func (s *source) isHung() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hung || s.running != nil
+}
+
+func (s *source) isEmpty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byItem) == 0
 }
