@@ -1,12 +1,12 @@
 package pmda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/internal/nametree"
@@ -53,16 +53,13 @@ type metric struct {
 func New(c Config) (agents.Agent, error) {
 	a := &agent{
 		conf:    c,
-		log:     c.Log,
+		log:     cmp.Or(c.Log, slog.Default()),
 		fixed:   make(map[pdu.PMID]*metric),
 		indoms:  make(map[pdu.InDom]*InDom),
 		insts:   make(map[pdu.InDom]*requested),
 		cluster: make(map[int]*Cluster),
 		logged:  make(map[string]loggedError),
 		names:   new(nametree.Tree),
-	}
-	if a.log == nil {
-		a.log = slog.Default()
 	}
 	a.fetch.init(a)
 	if err := a.addTables(); err != nil {
@@ -222,26 +219,6 @@ func (a *agent) addInDom(d *InDom) error {
 	}
 	a.indoms[id] = d
 	a.insts[id] = newRequested(a, id, d.Insts)
-	return nil
-}
-
-// checkInsts checks Instances as far as that is possible before the first request.
-func checkInsts(insts Instances, id pdu.InDom) error {
-	switch insts := insts.(type) {
-	case interface{ InDom() pdu.InDom }: // a cache.Cache; the InDom is the name of its file
-		if other := insts.InDom(); other != id {
-			return fmt.Errorf("the cache in Insts is of instance domain %v, not %v", other, id)
-		}
-	case List:
-		ids, names := make(map[int32]bool), make(map[string]bool)
-		for _, i := range insts {
-			name, _, _ := strings.Cut(i.Name, " ")
-			if i.ID < 0 || ids[i.ID] || name == "" || names[name] {
-				return fmt.Errorf("instance %d %q: the id is negative, the name is empty, or one of them is used twice", i.ID, i.Name)
-			}
-			ids[i.ID], names[name] = true, true
-		}
-	}
 	return nil
 }
 

@@ -2,6 +2,8 @@ package pmda
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -91,4 +93,24 @@ func (a *agent) SpellInst(indom pdu.InDom, name string) string {
 		return d.Spell(name)
 	}
 	return name
+}
+
+// checkInsts checks Instances as far as that is possible before the first request.
+func checkInsts(insts Instances, id pdu.InDom) error {
+	switch insts := insts.(type) {
+	case interface{ InDom() pdu.InDom }: // a cache.Cache; the InDom is the name of its file
+		if other := insts.InDom(); other != id {
+			return fmt.Errorf("the cache in Insts is of instance domain %v, not %v", other, id)
+		}
+	case List:
+		ids, names := make(map[int32]bool), make(map[string]bool)
+		for _, i := range insts {
+			name, _, _ := strings.Cut(i.Name, " ")
+			if i.ID < 0 || ids[i.ID] || name == "" || names[name] {
+				return fmt.Errorf("instance %d %q: the id is negative, the name is empty, or one of them is used twice", i.ID, i.Name)
+			}
+			ids[i.ID], names[name] = true, true
+		}
+	}
+	return nil
 }

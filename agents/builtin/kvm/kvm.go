@@ -14,6 +14,7 @@
 package kvm
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -84,10 +85,7 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	h := &host{domain: domain, log: o.Log.With("agent", "kvm", "domain", domain)}
+	h := &host{domain: domain, log: cmp.Or(o.Log, slog.Default()).With("agent", "kvm", "domain", domain)}
 	if o.Conf == "" {
 		dir, _ := pcpconf.Dir("PCP_PMDAS_DIR")
 		o.Conf = filepath.Join(dir, "kvm", "kvm.conf")

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -255,21 +254,4 @@ func FuzzConf(f *testing.F) {
 			t.Errorf("%q gives %d names, %v", text, len(names), err)
 		}
 	})
-}
-
-func BenchmarkFetch(b *testing.B) {
-	root := b.TempDir()
-	for _, name := range counters {
-		pmdatest.WriteFile(b, root, filepath.Join("debug/kvm", name), "123456\n")
-	}
-	r := newHarness(b, root, 1)
-	var names []string
-	for _, name := range counters {
-		names = append(names, "kvm."+name)
-	}
-	fetch := r.Repeat(names...)
-	b.ReportAllocs()
-	for b.Loop() {
-		fetch()
-	}
 }

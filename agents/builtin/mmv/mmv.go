@@ -79,15 +79,12 @@ func open(domain int, o Options) (*agent, error) {
 			return nil, err
 		}
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
 	a := &agent{
 		name:   o.Name,
 		dir:    o.Dir,
 		domain: domain,
 		debug:  slices.Clone(o.Debug),
-		log:    complaints{log: o.Log, agent: o.Name, domain: domain},
+		log:    complaints{log: cmp.Or(o.Log, slog.Default()), agent: o.Name, domain: domain},
 		now:    time.Now,
 	}
 	a.index = a.build(nil)

@@ -74,10 +74,7 @@ type host struct {
 func newHost(domain int, o Options) *host {
 	o.Dir = cmp.Or(o.Dir, "/run/pmimport")
 	o.LocalTime, o.ZoneInfoDir = cmp.Or(o.LocalTime, "/etc/localtime"), cmp.Or(o.ZoneInfoDir, "/usr/share/zoneinfo")
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("agent", "pmimport", "domain", domain)
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "pmimport", "domain", domain)
 	return &host{
 		Options: o, domain: domain, tools: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log), buf: make([]byte, maxFile+1),
 		zone: sync.OnceValue(func() *zone.Zone { return zone.New(o.LocalTime, o.ZoneInfoDir) }),

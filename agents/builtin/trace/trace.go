@@ -18,6 +18,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -103,10 +104,7 @@ func Open(domain int, o Options) (agents.Agent, error) {
 
 // newTrace returns a trace that does not listen.
 func newTrace(domain int, o Options) (*trace, error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("agent", "trace", "domain", domain)
+	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "trace", "domain", domain)
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
@@ -126,10 +124,7 @@ func newTrace(domain int, o Options) (*trace, error) {
 	if t.options.now == nil {
 		t.options.now = time.Now
 	}
-	if t.options.memory == 0 {
-		t.options.memory = maxMemory
-	}
-	t.totals = newTotals(o.Period, o.Buckets, t.options.memory, t.options.now)
+	t.totals = newTotals(o.Period, o.Buckets, cmp.Or(o.memory, maxMemory), t.options.now)
 	t.server.log, t.server.peers, t.server.add = o.Log, p, t.totals.add
 	t.server.max, t.server.files = limits()
 	if o.max != 0 {
