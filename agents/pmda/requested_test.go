@@ -162,3 +162,11 @@ func fetchProfile(t *testing.T, a agents.Agent, p *pdu.Profile, ids ...pdu.PMID)
 	}
 	return r.Sets
 }
+
+// numbered returns n instances.
+func numbered(n int) (list pmda.List) {
+	for i := range int32(n) {
+		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint("inst", i)})
+	}
+	return list
+}

@@ -148,33 +148,6 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// The file is not lost if the process has no file descriptors left.
-func TestNoDescriptors(t *testing.T) {
-	c := newCache(t, Options{})
-	writeFile(t, c, saved)
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: old.Max}); err != nil {
-		t.Fatal(err)
-	}
-	_, lerr := c.TryLoad()
-	c.Add("new", nil)
-	_, serr := c.Save()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	wantErr(t, "load", lerr, syscall.EMFILE)
-	wantErr(t, "save", serr, ErrNotLoaded)
-	if _, err := c.Save(); !errors.Is(err, ErrNotLoaded) {
-		t.Errorf("with descriptors, before a Load: %v", err)
-	}
-	if got := readFile(t, c); got != saved {
-		t.Errorf("the file was %q, is %q", saved, got)
-	}
-}
-
 // A damaged file is kept under another name when it is replaced.
 func TestDamagedIsKept(t *testing.T) {
 	for _, text := range []string{"\x00\x00\x00\x00", "2 0 9\n0 1 a\nnonsense\n2 1 c\n"} {

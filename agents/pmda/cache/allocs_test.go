@@ -13,8 +13,6 @@ func disks(n int) (names []string) {
 	return names
 }
 
-const numDisks = 10000
-
 // refresh updates a Cache as an agent does for each request.
 func refresh(tb testing.TB, c *Cache, names []string, data any) {
 	c.HideAll()
@@ -43,49 +41,4 @@ func TestRefreshAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { refresh(t, c, names, c) }); n != 0 {
 		t.Errorf("a refresh of known names allocates %v times", n)
 	}
-}
-
-func BenchmarkRefresh(b *testing.B) {
-	names, c := disks(numDisks), newCache(b, Options{})
-	refresh(b, c, names, c)
-	b.ReportAllocs()
-	for b.Loop() {
-		refresh(b, c, names, c)
-	}
-}
-
-func BenchmarkNew(b *testing.B) {
-	names := disks(numDisks)
-	for name, reuse := range map[string]bool{"Append": false, "Reuse": true} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c := newCache(b, Options{Dir: "none"})
-				c.reuse = reuse
-				refresh(b, c, names, c)
-			}
-		})
-	}
-}
-
-func BenchmarkFile(b *testing.B) {
-	names, c := disks(numDisks), newCache(b, Options{})
-	refresh(b, c, names, c)
-	b.Run("Save", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			c.dirty = true
-			if n, err := c.Save(); n != numDisks || err != nil {
-				b.Fatal(n, err)
-			}
-		}
-	})
-	b.Run("Load", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if n, err := New(indom, c.opt).Load(); n != numDisks || err != nil {
-				b.Fatal(n, err)
-			}
-		}
-	})
 }
