@@ -91,7 +91,7 @@ func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 		if isLogArgument(argv, i) {
 			continue
 		}
-		if err := checkArgument(argv[i], a.Address, uid); err != nil {
+		if err := checkArgument(0, argv[i], a.Address, uid); err != nil {
 			return "", err
 		}
 	}
@@ -99,14 +99,9 @@ func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 }
 
 // checkArgument checks each part of an argument that can be the path of code. The
-// address that a socket agent listens at is not code.
-func checkArgument(arg, address string, uid uint32) error {
-	return checkArgumentAt(0, arg, address, uid)
-}
-
-// checkArgumentAt is checkArgument for an argument that was reached through depth
+// address that a socket agent listens at is not code. The argument was reached through depth
 // scripts.
-func checkArgumentAt(depth int, arg, address string, uid uint32) error {
+func checkArgument(depth int, arg, address string, uid uint32) error {
 	list := codePaths(arg)
 	for _, part := range shellWords(arg) {
 		list = append(list, codePaths(part)...)
@@ -165,7 +160,7 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 		return err
 	}
 	for _, arg := range words[1:] {
-		if err := checkArgumentAt(depth+1, arg, "", uid); err != nil {
+		if err := checkArgument(depth+1, arg, "", uid); err != nil {
 			return err
 		}
 	}
