@@ -32,21 +32,16 @@ import (
 
 // Options configure an agent. The zero value is for this host.
 type Options struct {
-	// Dir has the files Stats and DebugData; "" is /proc/fs/cifs.
+	// Dir has the files Stats and DebugData; "" is /proc/fs/cifs or, as with pmdacifs, in
+	// the directory that the environment variable CIFS_STATSPATH names.
 	Dir string
 
 	// Log gets messages of package pmda; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdacifs, the environment variable
-// CIFS_STATSPATH names the directory that has the proc to read.
-func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
-
-// FromEnv returns the Options that New uses.
-func FromEnv() Options {
-	return Options{Dir: filepath.Join("/", os.Getenv("CIFS_STATSPATH"), "proc/fs/cifs")}
-}
+// New returns the agent for this host.
+func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
 
 // Open returns an agent with these options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
@@ -64,7 +59,7 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	o.Dir = cmp.Or(o.Dir, "/proc/fs/cifs")
+	o.Dir = cmp.Or(o.Dir, filepath.Join("/", os.Getenv("CIFS_STATSPATH"), "proc/fs/cifs"))
 	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "cifs", "domain", domain)
 	h := &host{Options: o, domain: domain}
 	for k := range kinds {

@@ -11,10 +11,6 @@ func Program() serve.Program {
 		Name:   "pmdacifs",
 		Domain: 121,
 		Log:    "cifs.log",
-		New: func(s serve.Start) (agents.Agent, error) {
-			o := FromEnv()
-			o.Log = s.Log
-			return Open(s.Domain, o)
-		},
+		New:    func(s serve.Start) (agents.Agent, error) { return Open(s.Domain, Options{Log: s.Log}) },
 	}
 }

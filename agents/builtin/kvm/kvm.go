@@ -44,29 +44,20 @@ type Options struct {
 
 	// Debugfs and Tracefs are mount points; "" is /sys/kernel/debug and
 	// /sys/kernel/debug/tracing. Lockdown is the file that says whether the kernel
-	// is locked down; "" is /sys/kernel/security/lockdown.
+	// is locked down; "" is /sys/kernel/security/lockdown. As with pmdakvm, the environment
+	// variables KVM_DEBUGFS_PATH, KVM_TRACEFS_PATH and KVM_LOCKDOWN_PATH take the place of
+	// these defaults.
 	Debugfs, Tracefs, Lockdown string
 
-	// CPUs is the number of possible CPUs; 0 is that in /sys.
+	// CPUs is the number of possible CPUs; 0 is that in KVM_NCPUS, or in /sys.
 	CPUs int
 
 	// Log gets warnings about the host and the configuration; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdakvm, the environment variables
-// KVM_DEBUGFS_PATH, KVM_TRACEFS_PATH, KVM_LOCKDOWN_PATH and KVM_NCPUS set Debugfs,
-// Tracefs, Lockdown and CPUs.
-func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
-
-// FromEnv returns the Options that New uses.
-func FromEnv() Options {
-	n, _ := strconv.Atoi(os.Getenv("KVM_NCPUS"))
-	return Options{
-		Debugfs: os.Getenv("KVM_DEBUGFS_PATH"), Tracefs: os.Getenv("KVM_TRACEFS_PATH"),
-		Lockdown: os.Getenv("KVM_LOCKDOWN_PATH"), CPUs: n,
-	}
-}
+// New returns the agent for this host.
+func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
 
 // Open returns the agent for the host that o describes.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
@@ -102,18 +93,14 @@ func newHost(domain int, o Options) *host {
 	for _, name := range rejected {
 		h.log.Warn("{agent}: {path}: ignoring trace point {name:q}: not a valid name, a duplicate, or too many", "path", o.Conf, "name", name)
 	}
-	setDefault := func(path *string, others ...string) {
-		for _, s := range others {
-			if *path == "" {
-				*path = s
-			}
-		}
-	}
-	setDefault(&h.debugfs, o.Debugfs, "/sys/kernel/debug")
-	setDefault(&h.tracefs, o.Tracefs, "/sys/kernel/debug/tracing")
-	setDefault(&h.lockdown, o.Lockdown, "/sys/kernel/security/lockdown")
+	h.debugfs = cmp.Or(h.debugfs, o.Debugfs, os.Getenv("KVM_DEBUGFS_PATH"), "/sys/kernel/debug")
+	h.tracefs = cmp.Or(h.tracefs, o.Tracefs, os.Getenv("KVM_TRACEFS_PATH"), "/sys/kernel/debug/tracing")
+	h.lockdown = cmp.Or(h.lockdown, o.Lockdown, os.Getenv("KVM_LOCKDOWN_PATH"), "/sys/kernel/security/lockdown")
 	if h.locked = h.isLocked(); h.locked {
 		h.log.Warn("{agent}: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
+	}
+	if o.CPUs == 0 {
+		o.CPUs, _ = strconv.Atoi(os.Getenv("KVM_NCPUS"))
 	}
 	if o.CPUs <= 0 {
 		o.CPUs = h.cpus()

@@ -12,10 +12,6 @@ func Program() serve.Program {
 		Domain: 95,
 		Log:    "kvm.log",
 		User:   "root", // to read debugfs
-		New: func(s serve.Start) (agents.Agent, error) {
-			o := FromEnv()
-			o.Log = s.Log
-			return Open(s.Domain, o)
-		},
+		New:    func(s serve.Start) (agents.Agent, error) { return Open(s.Domain, Options{Log: s.Log}) },
 	}
 }

@@ -28,7 +28,8 @@ import (
 
 // Options configure an agent. The zero value is for this host.
 type Options struct {
-	// File is what the agent reads; "" is /proc/self/mountstats.
+	// File is what the agent reads; "" is, as with pmdanfsclient, the file that the environment
+	// variable NFSCLIENT_MOUNTSTATS_PATH names, or /proc/self/mountstats.
 	File string
 
 	// CacheDir is the directory of the file with the ids of instances, see
@@ -39,12 +40,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdanfsclient, the environment variable
-// NFSCLIENT_MOUNTSTATS_PATH names the file to read.
-func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
-
-// FromEnv returns the Options that New uses.
-func FromEnv() Options { return Options{File: os.Getenv("NFSCLIENT_MOUNTSTATS_PATH")} }
+// New returns the agent for this host.
+func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
 
 // Open returns an agent with these options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
@@ -62,7 +59,7 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	o.File = cmp.Or(o.File, "/proc/self/mountstats")
+	o.File = cmp.Or(o.File, os.Getenv("NFSCLIENT_MOUNTSTATS_PATH"), "/proc/self/mountstats")
 	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "nfsclient", "domain", domain)
 	return &host{Options: o, domain: domain, parser: newParser(), instances: ids.New(pdu.NewInDom(domain, 0), o.CacheDir, o.Log)}
 }

@@ -12,10 +12,6 @@ func Program() serve.Program {
 		Domain: 62,
 		Log:    "nfsclient.log",
 		User:   "root", // to read mountstats
-		New: func(s serve.Start) (agents.Agent, error) {
-			o := FromEnv()
-			o.Log = s.Log
-			return Open(s.Domain, o)
-		},
+		New:    func(s serve.Start) (agents.Agent, error) { return Open(s.Domain, Options{Log: s.Log}) },
 	}
 }

@@ -33,7 +33,8 @@ import (
 
 // Options configure an agent. The zero value is for this host.
 type Options struct {
-	// Dir has the files of the tools; "" is /run/pmimport.
+	// Dir has the files of the tools; "" is, as with pmdapmimport, the directory that the
+	// environment variable PCP_IMPORTRUN_DIR names, or /run/pmimport.
 	Dir string
 
 	// CacheDir is the directory of the file with the ids of instances, see
@@ -48,12 +49,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdapmimport, the environment variable
-// PCP_IMPORTRUN_DIR names the directory.
-func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
-
-// FromEnv returns the Options that New uses.
-func FromEnv() Options { return Options{Dir: os.Getenv("PCP_IMPORTRUN_DIR")} }
+// New returns the agent for this host.
+func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
 
 // Open returns an agent with these options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
@@ -72,7 +69,7 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	o.Dir = cmp.Or(o.Dir, "/run/pmimport")
+	o.Dir = cmp.Or(o.Dir, os.Getenv("PCP_IMPORTRUN_DIR"), "/run/pmimport")
 	o.LocalTime, o.ZoneInfoDir = cmp.Or(o.LocalTime, "/etc/localtime"), cmp.Or(o.ZoneInfoDir, "/usr/share/zoneinfo")
 	o.Log = cmp.Or(o.Log, slog.Default()).With("agent", "pmimport", "domain", domain)
 	return &host{

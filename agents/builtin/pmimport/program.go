@@ -11,10 +11,6 @@ func Program() serve.Program {
 		Name:   "pmdapmimport",
 		Domain: 43,
 		Log:    "pmimport.log",
-		New: func(s serve.Start) (agents.Agent, error) {
-			o := FromEnv()
-			o.Log = s.Log
-			return Open(s.Domain, o)
-		},
+		New:    func(s serve.Start) (agents.Agent, error) { return Open(s.Domain, Options{Log: s.Log}) },
 	}
 }
