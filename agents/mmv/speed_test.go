@@ -53,27 +53,6 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-func BenchmarkParallelInc(b *testing.B) {
-	inc := updates(b)["Counter.Inc"]
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			inc()
-		}
-	})
-}
-
-// Publish of a file with 1000 metrics.
-func BenchmarkPublish(b *testing.B) {
-	r := New(Config{Name: "f", Dir: b.TempDir()})
-	for i := range 1000 {
-		r.Counter(Metric{Name: "m" + strings.Repeat("x", i%100) + string(rune('a'+i/100)), OneLine: "one"})
-	}
-	for b.Loop() {
-		publish(b, r)
-		r.outdated = true
-	}
-}
-
 // Files that were replaced are unmapped.
 func TestUnmapped(t *testing.T) {
 	if runtime.GOOS != "linux" {

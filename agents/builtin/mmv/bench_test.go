@@ -36,6 +36,22 @@ func benchAgent(b *testing.B, dir string) *agent {
 	return a
 }
 
+func benchFetch(b *testing.B, a *agent, r *agents.FetchRequest) {
+	var w pdu.ResultWriter
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Reset(buf[:0], 0)
+		err := a.Fetch(b.Context(), r, &w)
+		if err == nil {
+			buf, err = w.Finish()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // The goal is one second.
 func BenchmarkStart1000Files(b *testing.B) {
 	dir := manyFiles(b, 1000)
@@ -56,19 +72,7 @@ func BenchmarkFetch(b *testing.B) {
 				ids = append(ids, pdu.NewPMID(70, i%bb.from+1, i/bb.from)) // files in turn
 			}
 			r := &agents.FetchRequest{PMIDs: ids, Profile: new(pdu.Profile)}
-			var w pdu.ResultWriter
-			var buf []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				w.Reset(buf[:0], 0)
-				err := a.Fetch(b.Context(), r, &w)
-				if err == nil {
-					buf, err = w.Finish()
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
+			benchFetch(b, a, r)
 		})
 	}
 }
@@ -91,18 +95,7 @@ func BenchmarkFetchInstances(b *testing.B) {
 				p.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(70, 1<<11|1), Exclude: true, Insts: []int32{7, 9999}}}
 			}
 			r := &agents.FetchRequest{PMIDs: []pdu.PMID{pdu.NewPMID(70, 1, 1)}, Profile: p}
-			var w pdu.ResultWriter
-			var buf []byte
-			for b.Loop() {
-				w.Reset(buf[:0], 0)
-				err := a.Fetch(b.Context(), r, &w)
-				if err == nil {
-					buf, err = w.Finish()
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
+			benchFetch(b, a, r)
 		})
 	}
 }

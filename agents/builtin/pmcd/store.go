@@ -24,8 +24,10 @@ const (
 	// C pmcd differs: it keeps the whole value.
 	maxWhoami = 4096
 
-	// maxContainer is the length of the longest container name, in bytes.
-	maxContainer = 255
+	// maxContainer is the length of the longest container name, in bytes, and containerChars
+	// are the characters of names.
+	maxContainer   = 255
+	containerChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
 )
 
 // Store implements [agents.Storer]. It stores the sets in order and stops at the
@@ -235,22 +237,9 @@ func storeContainer(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
 	if err != nil {
 		return err
 	}
-	if len(s) > maxContainer || !containerName(s) {
+	if len(s) > maxContainer || strings.Trim(s, containerChars) != "" {
 		return pdu.ErrnoEINVAL
 	}
 	a.host.SetContainer(c.Client, s)
 	return nil
-}
-
-// containerName reports whether s can be the name of a container, or is empty.
-func containerName(s string) bool {
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
 }
