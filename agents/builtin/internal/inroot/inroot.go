@@ -45,80 +45,97 @@ func walk(dir int, path string, nofollow bool) (int, error) {
 	if path == "" {
 		return -1, syscall.ENOENT
 	}
-	var opened []int // directories on the way, below dir
-	closeFrom := func(n int) {
-		for _, fd := range opened[n:] {
-			syscall.Close(fd)
-		}
-		opened = opened[:n]
-	}
-	defer func() { closeFrom(0) }()
-	links, steps := 0, 0
+	w := &walker{dir: dir}
+	defer w.back(0)
+	links := 0
 	rest := strings.Split(path, "/")
-	for len(rest) > 0 {
-		part := rest[0]
-		rest = rest[1:]
-		if steps++; steps > maxParts {
+	for parts := 0; len(rest) > 0; parts++ {
+		if parts == maxParts {
 			return -1, syscall.ELOOP
 		}
+		part := rest[0]
+		rest = rest[1:]
 		switch part {
 		case "", ".":
 			continue
 		case "..":
-			if len(opened) > 0 {
-				closeFrom(len(opened) - 1)
-			}
+			w.back(max(len(w.opened)-1, 0))
 			continue
 		}
-		if len(opened) == maxDepth {
-			return -1, syscall.ENAMETOOLONG
-		}
-		at := dir
-		if len(opened) > 0 {
-			at = opened[len(opened)-1]
-		}
-		fd, err := unix.Openat(at, part, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		kind, err := w.open(part)
 		if err != nil {
 			return -1, err
 		}
-		opened = append(opened, fd)
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			return -1, err
-		}
-		last := len(rest) == 0
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFLNK:
-			if last && nofollow {
-				continue
-			}
+		switch last := len(rest) == 0; {
+		case kind == unix.S_IFLNK && !(last && nofollow):
 			if links++; links > maxLinks {
 				return -1, syscall.ELOOP
 			}
-			b := make([]byte, unix.PathMax)
-			n, err := unix.Readlinkat(fd, "", b)
-			switch {
-			case err != nil:
+			target, err := w.follow()
+			if err != nil {
 				return -1, err
-			case n == len(b):
-				return -1, syscall.ENAMETOOLONG
 			}
-			closeFrom(len(opened) - 1)
-			if b[0] == '/' {
-				closeFrom(0)
-			}
-			rest = append(strings.Split(string(b[:n]), "/"), rest...)
-		case unix.S_IFDIR:
-		default:
-			if !last {
-				return -1, syscall.ENOTDIR
-			}
+			rest = append(strings.Split(target, "/"), rest...)
+		case kind != unix.S_IFDIR && !last:
+			return -1, syscall.ENOTDIR
 		}
 	}
-	if len(opened) == 0 {
+	if len(w.opened) == 0 {
 		return unix.Openat(dir, ".", unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
-	fd := opened[len(opened)-1]
-	opened = opened[:len(opened)-1]
+	fd := w.last()
+	w.opened = w.opened[:len(w.opened)-1]
 	return fd, nil
+}
+
+// A walker is on its way to a file below dir.
+type walker struct {
+	dir    int
+	opened []int // what is on the way; all but the last are directories
+}
+
+func (w *walker) last() int {
+	if len(w.opened) == 0 {
+		return w.dir
+	}
+	return w.opened[len(w.opened)-1]
+}
+
+// back closes all but the first n of what is opened.
+func (w *walker) back(n int) {
+	for _, fd := range w.opened[n:] {
+		syscall.Close(fd)
+	}
+	w.opened = w.opened[:n]
+}
+
+// open opens a file of the last directory, and returns what it is (S_IFMT).
+func (w *walker) open(name string) (kind uint32, err error) {
+	if len(w.opened) == maxDepth {
+		return 0, syscall.ENAMETOOLONG
+	}
+	fd, err := unix.Openat(w.last(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	w.opened = append(w.opened, fd)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return st.Mode & unix.S_IFMT, err
+}
+
+// follow returns the text of the link that was opened last, and goes back to where that begins.
+func (w *walker) follow() (target string, err error) {
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(w.last(), "", b)
+	switch {
+	case err != nil:
+		return "", err
+	case n == len(b):
+		return "", syscall.ENAMETOOLONG
+	}
+	if w.back(len(w.opened) - 1); b[0] == '/' {
+		w.back(0)
+	}
+	return string(b[:n]), nil
 }
