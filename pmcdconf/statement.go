@@ -70,84 +70,103 @@ func (p *parser) nameList(kind access.Kind) (names []token, mistake *Error) {
 //	item := "fetch" | "store" | "all" ["except" item] | "maximum" N "connections"
 //
 // It returns a Rule with only the operations and the limit set.
-func (p *parser) operations(allow bool) (r access.Rule, mistake *Error) {
-	var named access.Op
-	var all, except, comma bool
-	for {
-		t := p.tok
-		switch {
-		case (t.eof || t.text == ";") && comma:
-			return r, p.s.errf(t, "misplaced (trailing) ',' in permission list")
-		case t.eof || t.text == ";":
-			return r, p.s.errf(t, "empty or incomplete permissions list")
-		case t.is("all"):
-			if except && named == 0 {
-				return r, p.s.errf(t, `can't have "all" within an "all except"`)
-			}
-			if named != 0 {
-				return r, p.s.errf(t, `can't have "all" mixed with specific permissions`)
-			}
-			all = true
-			if p.advance(); p.tok.is("except") {
-				except, comma = true, false
-				p.advance()
-				continue
-			}
-		case t.is("fetch"), t.is("store"):
-			if all && !except {
-				return r, p.s.errf(t, `can't have "all" mixed with specific permissions`)
-			}
-			if t.is("fetch") {
-				named |= access.Fetch
-			} else {
-				named |= access.Store
-			}
-			p.advance()
-		case t.is("maximum"), t.is("unlimited"):
-			switch {
-			case !allow:
-				return r, p.s.errf(t, "can't specify connection limit in a disallow statement")
-			case r.Max != 0:
-				return r, p.s.errf(t, "connection limit already specified")
-			case except && named == 0:
-				return r, p.s.errf(t, `connection limit may not immediately follow "all except"`)
-			case t.is("unlimited"):
-				// pmcd(1) permits this, but C pmcd never accepts it.
-				return r, p.s.errf(t, `"connections" expected`)
-			}
-			p.advance()
-			n, ok := cInt(p.tok.text)
-			if !ok || n <= 0 {
-				return r, p.s.errf(p.tok, "maximum connection limit must be a positive number")
-			}
-			r.Max = int(n)
-			if p.advance(); !p.tok.is("connections") {
-				return r, p.s.errf(p.tok, `"connections" expected`)
-			}
-			p.advance()
-		default:
-			return r, p.s.errf(t, "bad access specifier")
+func (p *parser) operations(allow bool) (access.Rule, *Error) {
+	var o operations
+	for comma := false; ; comma = true {
+		mistake := p.operation(allow, &o, comma)
+		if mistake != nil {
+			return access.Rule{}, mistake
 		}
 		switch {
 		case !p.tok.eof && p.tok.text == ";":
-			r.Specified = named
-			if all {
-				r.Specified = access.All
-			}
-			switch {
-			case allow && except:
-				r.Denied = named
-			case !allow && except:
-				r.Denied = access.All &^ named
-			case !allow:
-				r.Denied = r.Specified
-			}
-			return r, nil
-		case !p.tok.eof && p.tok.text == ",":
-			comma = true
-			p.advance()
-		default:
-			return r, p.s.errf(p.tok, "',' or ';' expected in permission list")
+			return o.rule(allow), nil
+		case p.tok.eof || p.tok.text != ",":
+			return access.Rule{}, p.s.errf(p.tok, "',' or ';' expected in permission list")
 		}
+		p.advance()
 	}
+}
+
+// operations are the operations and the limit of a statement.
+type operations struct {
+	named       access.Op // one by one
+	all, except bool      // all except: those that are named
+	max         int       // 0 is no limit
+}
+
+func (o *operations) rule(allow bool) access.Rule {
+	r := access.Rule{Specified: o.named, Max: o.max}
+	if o.all {
+		r.Specified = access.All
+	}
+	switch {
+	case allow && o.except:
+		r.Denied = o.named
+	case !allow && o.except:
+		r.Denied = access.All &^ o.named
+	case !allow:
+		r.Denied = r.Specified
+	}
+	return r
+}
+
+// operation reads an item of a spec. After "all except" it reads another one, before which there
+// is no comma.
+func (p *parser) operation(allow bool, o *operations, comma bool) (mistake *Error) {
+	t := p.tok
+	switch {
+	case (t.eof || t.text == ";") && comma:
+		return p.s.errf(t, "misplaced (trailing) ',' in permission list")
+	case t.eof || t.text == ";":
+		return p.s.errf(t, "empty or incomplete permissions list")
+	case t.is("all") && o.except && o.named == 0:
+		return p.s.errf(t, `can't have "all" within an "all except"`)
+	case t.is("all") && o.named != 0, (t.is("fetch") || t.is("store")) && o.all && !o.except:
+		return p.s.errf(t, `can't have "all" mixed with specific permissions`)
+	case t.is("all"):
+		o.all = true
+		if p.advance(); p.tok.is("except") {
+			o.except = true
+			p.advance()
+			return p.operation(allow, o, false)
+		}
+		return nil
+	case t.is("fetch"):
+		o.named |= access.Fetch
+	case t.is("store"):
+		o.named |= access.Store
+	case t.is("maximum"), t.is("unlimited"):
+		return p.maximum(allow, o)
+	default:
+		return p.s.errf(t, "bad access specifier")
+	}
+	p.advance()
+	return nil
+}
+
+// maximum reads the limit of connections.
+func (p *parser) maximum(allow bool, o *operations) (mistake *Error) {
+	t := p.tok
+	switch {
+	case !allow:
+		return p.s.errf(t, "can't specify connection limit in a disallow statement")
+	case o.max != 0:
+		return p.s.errf(t, "connection limit already specified")
+	case o.except && o.named == 0:
+		return p.s.errf(t, `connection limit may not immediately follow "all except"`)
+	case t.is("unlimited"):
+		// pmcd(1) permits this, but C pmcd never accepts it.
+		return p.s.errf(t, `"connections" expected`)
+	}
+	p.advance()
+	n, ok := cInt(p.tok.text)
+	if !ok || n <= 0 {
+		return p.s.errf(p.tok, "maximum connection limit must be a positive number")
+	}
+	o.max = int(n)
+	if p.advance(); !p.tok.is("connections") {
+		return p.s.errf(p.tok, `"connections" expected`)
+	}
+	p.advance()
+	return nil
 }
