@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/logtext"
@@ -14,6 +15,17 @@ import (
 
 // Complete completes the options from the environment and by the defaults.
 func (opt *Options) Complete(getenv func(string) string) error {
+	if err := opt.completeAddresses(getenv); err != nil {
+		return err
+	}
+	if err := opt.completeLimits(getenv); err != nil {
+		return err
+	}
+	return opt.completeFiles(getenv)
+}
+
+// completeAddresses completes the addresses and ports.
+func (opt *Options) completeAddresses(getenv func(string) string) error {
 	if len(opt.Interfaces) > 0 {
 		opt.addressesFrom = append(opt.addressesFrom, "-i")
 	}
@@ -32,14 +44,12 @@ func (opt *Options) Complete(getenv func(string) string) error {
 	if len(opt.Ports) == 0 {
 		opt.Ports = []int{defaultPort}
 	}
-	seen := make(map[int]bool)
 	ports := opt.Ports[:0]
 	for _, p := range opt.Ports {
-		if seen[p] {
+		if slices.Contains(ports, p) {
 			opt.Warn("duplicate client request port ({port}) will be ignored", "port", p)
 			continue
 		}
-		seen[p] = true
 		ports = append(ports, p)
 	}
 	opt.Ports = ports
@@ -53,6 +63,16 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.Mistake("PMCD_LOCAL={value} in environment is ignored: 1 (localhost only) and 0 are valid", "value", v)
 		}
 	}
+	// C pmcd differs: it listens at all addresses. A host without PCP has no access rules of PCP
+	// that protect it, and -c and -n alone must not open it to the network.
+	if len(opt.Interfaces) == 0 && (opt.Embedded || opt.preferEmbedded || opt.WithoutPCPConf) {
+		opt.Interfaces, opt.Local = []string{"loopback"}, true
+	}
+	return nil
+}
+
+// completeLimits completes what only numbers of the environment set.
+func (opt *Options) completeLimits(getenv func(string) string) error {
 	if v := getenv("PMCD_MAX_REPLY"); v != "" && opt.MaxReply == 0 && !opt.setMaxReply(v) {
 		return fmt.Errorf("bad PMCD_MAX_REPLY in the environment: %q: a number of bytes, %d or more, is valid", v, minMaxReply)
 	}
@@ -72,19 +92,18 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.Mistake("PMCD_MAXPENDING={value} in environment is ignored: not a positive number", "value", v)
 		}
 	}
-	opt.socketGiven = opt.Socket != "" || getenv("PMCD_SOCKET") != ""
-	if opt.Socket == "" {
-		opt.Socket = getenv("PMCD_SOCKET")
-	}
+	return nil
+}
+
+// completeFiles completes the paths of files. Those of the embedded configuration are in
+// PlaceFiles.
+func (opt *Options) completeFiles(getenv func(string) string) error {
+	opt.Socket = cmp.Or(opt.Socket, getenv("PMCD_SOCKET"))
+	opt.socketGiven = opt.Socket != ""
 	if dir := getenv("PCP_RUN_DIR"); opt.Socket == "" && dir != "" {
 		opt.Socket = filepath.Join(dir, "pmcd.socket")
 	}
 	opt.TLSConf = getenv("PCP_TLSCONF_PATH")
-	// C pmcd differs: it listens at all addresses. A host without PCP has no access rules of PCP
-	// that protect it, and -c and -n alone must not open it to the network.
-	if len(opt.Interfaces) == 0 && (opt.Embedded || opt.preferEmbedded || opt.WithoutPCPConf) {
-		opt.Interfaces, opt.Local = []string{"loopback"}, true
-	}
 	if opt.Embedded {
 		return nil
 	}
