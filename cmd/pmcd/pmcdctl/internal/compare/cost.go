@@ -18,10 +18,7 @@ const (
 
 // cost compares what the pmcds and their agents need, and how long they take.
 func (c *comparer) cost() {
-	ofB := make(map[int]*Agent)
-	for i := range c.b.Agents {
-		ofB[c.b.Agents[i].Domain] = &c.b.Agents[i]
-	}
+	ofB := index(c.b.Agents, func(a *Agent) int { return a.Domain })
 	for i, s := range []*Snapshot{c.a, c.b} {
 		cost := &Cost{}
 		for _, agent := range s.Agents {

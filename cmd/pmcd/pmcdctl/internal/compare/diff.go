@@ -9,75 +9,6 @@ import (
 	"strings"
 )
 
-// A Difference is what is not the same.
-type Difference struct {
-	Name     string `json:"name"` // of a metric, or of what else differs
-	Instance string `json:"instance,omitempty"`
-	What     string `json:"what"` // see What
-	A        string `json:"a"`
-	B        string `json:"b"`
-	Why      string `json:"why,omitempty"` // of a known one: where the documentation has it
-}
-
-// What kinds of differences there are.
-const (
-	isName      = "name"
-	isError     = "error"
-	isType      = "type"
-	isSemantics = "semantics"
-	isUnits     = "units"
-	isInDom     = "domain"
-	isPMID      = "PMID"
-	isText      = "text"
-	isLabels    = "labels"
-	isInstances = "instances"
-	isNumber    = "number"
-	isValue     = "value"
-	isRate      = "rate"
-	isReset     = "reset"
-	isGaps      = "gaps"
-	isTime      = "time"
-	isCost      = "cost"
-	isRestarts  = "restarts"
-)
-
-// A Report is the result of a comparison.
-type Report struct {
-	A        string `json:"a"` // hosts
-	B        string `json:"b"`
-	Together bool   `json:"together"` // the values are of the same time
-	Metrics  int    `json:"metrics"`  // that both have
-	Values   int    `json:"values"`   // that both have
-	// Differences count. Known ones are deliberate and do not.
-	Differences []Difference `json:"differences"`
-	Known       []Difference `json:"known"`
-	// Skipped is what could not be compared: the names, by the reason.
-	Skipped map[string][]string `json:"skipped"`
-	Cost    [2]*Cost            `json:"cost"` // of A and B
-}
-
-// A Cost is what a pmcd and its agents need.
-type Cost struct {
-	Answer int64   `json:"answer_us"` // to fetch all metrics of a snapshot
-	CPU    float64 `json:"cpu,omitempty"`
-	Memory int64   `json:"memory_kb,omitempty"`
-}
-
-// Reasons for which something could not be compared.
-const (
-	moves       = "the value changes"
-	elsewhere   = "the values are of another time"
-	ownAgent    = "each agent counts for itself"
-	ownDaemon   = "each pmcd has its own"
-	comeAndGo   = "instances come and go"
-	noNumbers   = "the values are events or aggregates"
-	noValue     = "neither has a value"
-	observers   = "the processes of the two pmcds"
-	otherAgents = "B does not have the agent"
-	agentsEnded = "agents began or ended meanwhile"
-	noProcess   = "the processes of pmcd are not known"
-)
-
 // A comparer compares two snapshots.
 type comparer struct {
 	a, b *Snapshot
@@ -104,10 +35,7 @@ func Compare(a, b *Snapshot, rules Rules) *Report {
 		Differences: []Difference{}, Known: []Difference{}, Skipped: make(map[string][]string)}
 	for i, s := range []*Snapshot{a, b} {
 		c.labelled[i] = labelled(s)
-		c.indoms[i] = make(map[string]*InDom)
-		for j := range s.InDoms {
-			c.indoms[i][s.InDoms[j].ID] = &s.InDoms[j]
-		}
+		c.indoms[i] = index(s.InDoms, func(d *InDom) string { return d.ID })
 	}
 	if d := c.indoms[1][agentsInDom]; d != nil {
 		for _, inst := range d.Instances {
@@ -119,6 +47,15 @@ func Compare(a, b *Snapshot, rules Rules) *Report {
 	c.labels()
 	c.cost()
 	return c.r
+}
+
+// index returns a list as a map.
+func index[K comparable, V any](list []V, key func(*V) K) map[K]*V {
+	m := make(map[K]*V, len(list))
+	for i := range list {
+		m[key(&list[i])] = &list[i]
+	}
+	return m
 }
 
 func (c *comparer) add(name, inst, what, a, b string) {
@@ -143,25 +80,16 @@ func (c *comparer) skip(name, inst, why string) {
 
 // metrics compares the metrics.
 func (c *comparer) metrics() {
-	ofB := make(map[string]*Metric)
-	for i := range c.b.Metrics {
-		ofB[c.b.Metrics[i].Name] = &c.b.Metrics[i]
-	}
+	ofB := index(c.b.Metrics, func(m *Metric) string { return m.Name })
 	for i := range c.a.Metrics {
 		x := &c.a.Metrics[i]
 		y := ofB[x.Name]
-		if domain, _, ok := strings.Cut(x.PMID, "."); ok && c.SameAgents && !c.agents[domain] {
-			delete(ofB, x.Name)
-			c.skip(x.Name, "", otherAgents)
-			continue
-		}
-		if y == nil {
-			c.add(x.Name, "", isName, "present", "absent")
-			continue
-		}
 		delete(ofB, x.Name)
-		c.r.Metrics++
-		if c.descs(x, y) {
+		if domain, _, ok := strings.Cut(x.PMID, "."); ok && c.SameAgents && !c.agents[domain] {
+			c.skip(x.Name, "", otherAgents)
+		} else if y == nil {
+			c.add(x.Name, "", isName, "present", "absent")
+		} else if c.r.Metrics++; c.descs(x, y) {
 			c.values(x, y)
 		}
 	}
@@ -174,7 +102,7 @@ func (c *comparer) metrics() {
 func (c *comparer) descs(x, y *Metric) (same bool) {
 	if x.PMID == "" || y.PMID == "" { // there is an error in place of the descriptor
 		if x.Error != y.Error {
-			c.add(x.Name, "", isError, orNone(x.Error), orNone(y.Error))
+			c.add(x.Name, "", isError, cmp.Or(x.Error, "-"), cmp.Or(y.Error, "-"))
 		}
 		return false
 	}
@@ -200,38 +128,24 @@ func (c *comparer) descs(x, y *Metric) (same bool) {
 	return same
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // values compares the values of a metric.
 func (c *comparer) values(x, y *Metric) {
-	if x.Error != y.Error {
-		if y.Error != "" || c.r.Together {
-			c.add(x.Name, "", isError, orNone(x.Error), orNone(y.Error))
-			return
-		}
-	}
-	if ownNumbers.MatchString(x.Name) {
+	switch {
+	case x.Error != y.Error && (y.Error != "" || c.r.Together):
+		c.add(x.Name, "", isError, cmp.Or(x.Error, "-"), cmp.Or(y.Error, "-"))
+		return
+	case ownNumbers.MatchString(x.Name):
 		c.skip(x.Name, "", ownDaemon)
 		return
-	}
-	if momentary.MatchString(x.Name) {
+	case momentary.MatchString(x.Name):
 		c.skip(x.Name, "", moves)
 		return
-	}
-	if len(x.Values) == 0 && len(y.Values) == 0 {
+	case len(x.Values) == 0 && len(y.Values) == 0:
 		c.skip(x.Name, "", noValue)
 		return
 	}
 	moving := x.InDom != "" && (c.moving(x.InDom) || processes(x.InDom))
-	ofB := make(map[string]*Series)
-	for i := range y.Values {
-		ofB[y.Values[i].Instance] = &y.Values[i]
-	}
+	ofB := index(y.Values, func(s *Series) string { return s.Instance })
 	both := 0
 	for i := range x.Values {
 		s := &x.Values[i]
@@ -265,133 +179,19 @@ func (c *comparer) values(x, y *Metric) {
 func (c *comparer) observes(indom, inst string) bool {
 	number, _, _ := strings.Cut(inst, " ")
 	pid, err := strconv.Atoi(number)
-	for _, s := range []*Snapshot{c.a, c.b} {
-		if err == nil && processes(indom) && s.Daemon != nil && slices.ContainsFunc(s.Daemon.Processes, func(p Process) bool { return p.PID == pid }) {
-			return true
-		}
+	of := func(d *Daemon) bool {
+		return d != nil && slices.ContainsFunc(d.Processes, func(p Process) bool { return p.PID == pid })
 	}
-	return false
+	return err == nil && processes(indom) && (of(c.a.Daemon) || of(c.b.Daemon))
 }
 
 // moving reports whether instances came or went in one of the snapshots.
 func (c *comparer) moving(indom string) bool {
-	for _, of := range c.indoms {
-		if d := of[indom]; d != nil && d.Moving {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.indoms[:], func(of map[string]*InDom) bool { return of[indom] != nil && of[indom].Moving })
 }
 
 // has reports whether an instance was there all the time in a snapshot.
 func (c *comparer) has(which int, indom, inst string) bool {
 	d := c.indoms[which][indom]
 	return d != nil && slices.ContainsFunc(d.Instances, func(i Instance) bool { return i.Name == inst })
-}
-
-// processes reports whether the instances of a domain are processes, control groups or
-// clients, which are others at another time.
-func processes(indom string) bool { return strings.HasPrefix(indom, "3.") || indom == clients }
-
-// Instance domains of pmcd: of its clients, and of its agents by their domains.
-const (
-	clients     = "2.6"
-	agentsInDom = "2.3"
-)
-
-// compareInDoms compares the instances of domains.
-func (c *comparer) compareInDoms() {
-	for i := range c.a.InDoms {
-		x := &c.a.InDoms[i]
-		y := c.indoms[1][x.ID]
-		name := "instance domain " + x.ID
-		switch {
-		case y == nil: // its metrics are missing
-			continue
-		case x.Error != y.Error:
-			c.add(name, "", isError, orNone(x.Error), orNone(y.Error))
-			continue
-		case x.OneLine != y.OneLine:
-			c.add(name, "", isText, x.OneLine, y.OneLine)
-		}
-		if processes(x.ID) || x.Moving || y.Moving {
-			if len(x.Instances) > 0 && len(y.Instances) == 0 && !y.Moving {
-				c.add(name, "", isInstances, fmt.Sprintf("%d", len(x.Instances)), "none")
-				continue
-			}
-			c.skip(name, "", comeAndGo)
-			continue
-		}
-		ids := make(map[string]int32)
-		for _, inst := range y.Instances {
-			ids[inst.Name] = inst.ID
-		}
-		var onlyA, onlyB []string
-		for _, inst := range x.Instances {
-			id, ok := ids[inst.Name]
-			delete(ids, inst.Name)
-			if !ok {
-				onlyA = append(onlyA, inst.Name)
-			} else if id != inst.ID {
-				c.add(name, inst.Name, isNumber, fmt.Sprint(inst.ID), fmt.Sprint(id))
-			}
-		}
-		onlyB = slices.Sorted(maps.Keys(ids))
-		if len(onlyA) > 0 || len(onlyB) > 0 && c.r.Together {
-			c.add(name, "", isInstances, only(onlyA), only(onlyB))
-		}
-	}
-}
-
-// only returns the text for instances that only one has.
-func only(insts []string) string {
-	const few = 3
-	switch n := len(insts); {
-	case n == 0:
-		return "-"
-	case n > few:
-		return fmt.Sprintf("also %s and %d more", strings.Join(insts[:few], ", "), n-few)
-	}
-	return "also " + strings.Join(insts, ", ")
-}
-
-// labels compares labels.
-func (c *comparer) labels() {
-	for _, of := range slices.Sorted(maps.Keys(c.a.Labels)) {
-		if b, ok := c.b.Labels[of]; ok && b != c.a.Labels[of] || !ok && c.exists(of) {
-			c.add(of, "", isLabels, c.a.Labels[of], orNone(b))
-		}
-	}
-	if !c.r.Together {
-		return
-	}
-	for _, of := range slices.Sorted(maps.Keys(c.b.Labels)) {
-		if _, ok := c.a.Labels[of]; !ok && c.exists(of) {
-			c.add(of, "", isLabels, "-", c.b.Labels[of])
-		}
-	}
-}
-
-// exists reports whether both snapshots have what the label called of belongs to.
-func (c *comparer) exists(of string) bool {
-	if indom, inst, ok := strings.Cut(strings.TrimPrefix(of, "instance "), "["); ok && strings.HasPrefix(of, "instance ") {
-		inst = strings.TrimSuffix(inst, "]")
-		return c.has(0, indom, inst) && c.has(1, indom, inst)
-	}
-	return c.labelled[0][of] && c.labelled[1][of]
-}
-
-// labelled returns what of a snapshot can have labels, except for instances.
-func labelled(s *Snapshot) map[string]bool {
-	all := map[string]bool{"host": true}
-	for i := range s.Metrics {
-		m := &s.Metrics[i]
-		if m.PMID == "" {
-			continue
-		}
-		domain, rest, _ := strings.Cut(m.PMID, ".")
-		cluster, _, _ := strings.Cut(rest, ".")
-		all[m.Name], all["domain "+domain], all["cluster "+domain+"."+cluster], all["instance domain "+m.InDom] = true, true, true, true
-	}
-	return all
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -117,6 +118,22 @@ func Load(path string) (*Snapshot, error) {
 }
 
 func (s *Snapshot) seconds() float64 { return s.End.Sub(s.Begin).Seconds() }
+
+// Options say what is in a snapshot.
+type Options struct {
+	Prefixes []string // of names; none are all
+	Exclude  []string // subtrees that are left out
+	Samples  int
+	Interval time.Duration // between two samples
+	PID      int           // of the pmcd; 0 is that of its pid file or of pmcd.pid
+}
+
+// Selects reports whether a metric is one of those that o selects.
+func (o *Options) Selects(name string) bool {
+	under := func(x string) bool { return name == x || strings.HasPrefix(name, x+".") }
+	return !slices.ContainsFunc(o.Exclude, under) &&
+		(len(o.Prefixes) == 0 || slices.ContainsFunc(o.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) }))
+}
 
 // Select leaves out the metrics that the options of a comparison do not select, and what only
 // they have.
