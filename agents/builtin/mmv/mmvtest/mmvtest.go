@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
@@ -68,124 +69,148 @@ type Layout struct {
 
 // Append makes a file.
 func (f *File) Append() ([]byte, Layout) {
-	v := f.version()
-	l := Layout{MetricSize: mmvformat.MetricV2Size, InstanceSize: mmvformat.InstanceV2Size, Toc: make(map[mmvformat.SectionType]int)}
-	if v == mmvformat.Version1 {
-		l.MetricSize, l.InstanceSize = mmvformat.MetricV1Size, mmvformat.InstanceV1Size
+	b := &builder{f: f, v: f.version(), instances: make(map[[2]int32]uint64)}
+	b.layOut()
+	for _, d := range f.InDoms {
+		b.addInDom(&d)
+	}
+	for _, m := range f.Metrics {
+		b.addMetric(&m)
+	}
+	for _, l := range f.Labels {
+		put(&b.labels, l)
+	}
+	return b.bytes(), b.l
+}
+
+// A builder makes a file.
+type builder struct {
+	f         *File
+	l         Layout
+	v         int32
+	toc       []mmvformat.Section
+	instances map[[2]int32]uint64 // where they are, by domain and number
+
+	doms, insts, metrics, values, labels, text bytes.Buffer // sections
+}
+
+// layOut finds the offsets of sections. Only the number of strings is not known yet.
+func (b *builder) layOut() {
+	b.l.MetricSize, b.l.InstanceSize, b.l.Toc = mmvformat.MetricV2Size, mmvformat.InstanceV2Size, make(map[mmvformat.SectionType]int)
+	if b.v == mmvformat.Version1 {
+		b.l.MetricSize, b.l.InstanceSize = mmvformat.MetricV1Size, mmvformat.InstanceV1Size
 	}
 	insts, values := 0, 0
-	for _, d := range f.InDoms {
+	for _, d := range b.f.InDoms {
 		insts += len(d.Insts)
 	}
-	for _, m := range f.Metrics {
+	for _, m := range b.f.Metrics {
 		values += len(m.Values)
 	}
-	var toc []mmvformat.Section
-	sections := 3 // metrics, values, strings
-	if len(f.InDoms) > 0 {
-		sections += 2
+	type section struct {
+		t       mmvformat.SectionType
+		n, size int
+		at      *int
 	}
-	if len(f.Labels) > 0 {
-		sections++
+	sections := []section{
+		{mmvformat.Metrics, len(b.f.Metrics), b.l.MetricSize, &b.l.Metrics},
+		{mmvformat.Values, values, mmvformat.ValueSize, &b.l.Values},
 	}
-	off := mmvformat.HeaderSize + sections*mmvformat.SectionSize
-	section := func(t mmvformat.SectionType, n, size int) (at int) {
-		at = off
-		l.Toc[t] = mmvformat.HeaderSize + len(toc)*mmvformat.SectionSize
-		toc = append(toc, mmvformat.Section{Type: t, Count: int32(n), Offset: uint64(off)})
-		off += n * size
-		return at
+	if n := len(b.f.InDoms); n > 0 {
+		sections = slices.Insert(sections, 0, section{mmvformat.InDoms, n, mmvformat.InDomSize, &b.l.InDoms},
+			section{mmvformat.Instances, insts, b.l.InstanceSize, &b.l.Instances})
 	}
-	if len(f.InDoms) > 0 {
-		l.InDoms = section(mmvformat.InDoms, len(f.InDoms), mmvformat.InDomSize)
-		l.Instances = section(mmvformat.Instances, insts, l.InstanceSize)
+	if n := len(b.f.Labels); n > 0 {
+		sections = append(sections, section{mmvformat.Labels, n, mmvformat.LabelSize, &b.l.Labels})
 	}
-	l.Metrics = section(mmvformat.Metrics, len(f.Metrics), l.MetricSize)
-	l.Values = section(mmvformat.Values, values, mmvformat.ValueSize)
-	if len(f.Labels) > 0 {
-		l.Labels = section(mmvformat.Labels, len(f.Labels), mmvformat.LabelSize)
+	sections = append(sections, section{mmvformat.Strings, 0, mmvformat.StringSize, &b.l.Strings})
+	off := mmvformat.HeaderSize + len(sections)*mmvformat.SectionSize
+	for i, s := range sections {
+		*s.at = off
+		b.l.Toc[s.t] = mmvformat.HeaderSize + i*mmvformat.SectionSize
+		b.toc = append(b.toc, mmvformat.Section{Type: s.t, Count: int32(s.n), Offset: uint64(off)})
+		off += s.n * s.size
 	}
-	l.Strings = off
+}
 
-	var text bytes.Buffer
-	str := func(s string) uint64 {
-		if s == "" {
-			return 0
-		}
-		at := l.Strings + text.Len()
-		var b mmvformat.Text
-		copy(b[:], s)
-		text.Write(b[:])
-		return uint64(at)
+// addText adds a text, and returns its offset.
+func (b *builder) addText(s string) uint64 {
+	at := b.l.Strings + b.text.Len()
+	var t mmvformat.Text
+	copy(t[:], s)
+	b.text.Write(t[:])
+	return uint64(at)
+}
+
+// optional is addText, but 0 if there is no text.
+func (b *builder) optional(s string) uint64 {
+	if s == "" {
+		return 0
 	}
-	var doms, inst, metrics, vals, labels bytes.Buffer
-	instAt := make(map[[2]int32]uint64)
-	for _, d := range f.InDoms {
-		put(&doms, mmvformat.InDom{
-			Serial: d.Serial, Count: uint32(len(d.Insts)), Instances: uint64(l.Instances + inst.Len()), ShortText: str(d.Short), HelpText: str(d.Help),
-		})
-		at := uint64(l.InDoms + doms.Len() - mmvformat.InDomSize)
-		for _, i := range d.Insts {
-			instAt[[2]int32{int32(d.Serial), i.ID}] = uint64(l.Instances + inst.Len())
-			if v == mmvformat.Version1 {
-				e := mmvformat.InstanceV1{InDom: at, ID: i.ID}
-				copy(e.Name[:], i.Name)
-				put(&inst, e)
-			} else {
-				put(&inst, mmvformat.InstanceV2{InDom: at, ID: i.ID, Name: str(i.Name)})
-			}
-		}
-	}
-	for _, m := range f.Metrics {
-		at := uint64(l.Metrics + metrics.Len())
-		fields := mmvformat.MetricFields{
-			Item: m.Item, Type: m.Type, Sem: m.Sem, Units: m.Units, InDom: m.InDom, ShortText: str(m.Short), HelpText: str(m.Help),
-		}
-		if v == mmvformat.Version1 {
-			e := mmvformat.MetricV1{MetricFields: fields}
-			copy(e.Name[:], m.Name)
-			put(&metrics, e)
+	return b.addText(s)
+}
+
+func (b *builder) addInDom(d *InDom) {
+	at := uint64(b.l.InDoms + b.doms.Len())
+	put(&b.doms, mmvformat.InDom{
+		Serial: d.Serial, Count: uint32(len(d.Insts)), Instances: uint64(b.l.Instances + b.insts.Len()), ShortText: b.optional(d.Short), HelpText: b.optional(d.Help),
+	})
+	for _, i := range d.Insts {
+		b.instances[[2]int32{int32(d.Serial), i.ID}] = uint64(b.l.Instances + b.insts.Len())
+		if b.v == mmvformat.Version1 {
+			e := mmvformat.InstanceV1{InDom: at, ID: i.ID}
+			copy(e.Name[:], i.Name)
+			put(&b.insts, e)
 		} else {
-			put(&metrics, mmvformat.MetricV2{Name: str(m.Name), MetricFields: fields})
-		}
-		for _, value := range m.Values {
-			e := mmvformat.Value{Metric: at, Extra: value.Extra, Instance: instAt[[2]int32{m.InDom, value.Inst}]}
-			switch x := value.Data.(type) {
-			case string:
-				at := l.Strings + text.Len()
-				var b mmvformat.Text
-				copy(b[:], x)
-				text.Write(b[:])
-				e.Extra = int64(at)
-			default:
-				e.Data = Data(x)
-			}
-			put(&vals, e)
+			put(&b.insts, mmvformat.InstanceV2{InDom: at, ID: i.ID, Name: b.optional(i.Name)})
 		}
 	}
-	for _, lb := range f.Labels {
-		put(&labels, lb)
-	}
-	section(mmvformat.Strings, text.Len()/mmvformat.StringSize, mmvformat.StringSize)
+}
 
-	var out bytes.Buffer
-	gen := max(f.Gen, 1)
+func (b *builder) addMetric(m *Metric) {
+	at := uint64(b.l.Metrics + b.metrics.Len())
+	fields := mmvformat.MetricFields{
+		Item: m.Item, Type: m.Type, Sem: m.Sem, Units: m.Units, InDom: m.InDom, ShortText: b.optional(m.Short), HelpText: b.optional(m.Help),
+	}
+	if b.v == mmvformat.Version1 {
+		e := mmvformat.MetricV1{MetricFields: fields}
+		copy(e.Name[:], m.Name)
+		put(&b.metrics, e)
+	} else {
+		put(&b.metrics, mmvformat.MetricV2{Name: b.optional(m.Name), MetricFields: fields})
+	}
+	for _, value := range m.Values {
+		e := mmvformat.Value{Metric: at, Extra: value.Extra, Instance: b.instances[[2]int32{m.InDom, value.Inst}]}
+		if text, ok := value.Data.(string); ok {
+			e.Extra = int64(b.addText(text))
+		} else {
+			e.Data = Data(value.Data)
+		}
+		put(&b.values, e)
+	}
+}
+
+// bytes returns the file.
+func (b *builder) bytes() []byte {
+	b.toc[len(b.toc)-1].Count = int32(b.text.Len() / mmvformat.StringSize)
+	gen := max(b.f.Gen, 1)
 	h := mmvformat.Header{
-		Version: v, Generation1: gen, Generation2: gen, Sections: int32(sections) + f.Sections,
-		Flags: f.Flags, Process: f.Process, Cluster: f.Cluster,
+		Version: b.v, Generation1: gen, Generation2: gen, Sections: int32(len(b.toc)) + b.f.Sections,
+		Flags: b.f.Flags, Process: b.f.Process, Cluster: b.f.Cluster,
 	}
 	copy(h.Magic[:], mmvformat.Magic)
-	if f.Influx {
+	if b.f.Influx {
 		h.Generation2 = 0
 	}
+	var out bytes.Buffer
 	put(&out, h)
-	for _, s := range toc {
+	for _, s := range b.toc {
 		put(&out, s)
 	}
-	for _, b := range []*bytes.Buffer{&doms, &inst, &metrics, &vals, &labels, &text} {
-		out.Write(b.Bytes())
+	for _, section := range []*bytes.Buffer{&b.doms, &b.insts, &b.metrics, &b.values, &b.labels, &b.text} {
+		out.Write(section.Bytes())
 	}
-	return out.Bytes(), l
+	return out.Bytes()
 }
 
 func (f *File) version() int32 {
