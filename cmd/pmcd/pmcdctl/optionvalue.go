@@ -53,3 +53,18 @@ func (p *part) Set(s string) error {
 	*p = part(f)
 	return nil
 }
+
+// A seconds is the value of an option: a positive number of seconds.
+type seconds int32
+
+func (s *seconds) String() string { return fmt.Sprint(int32(*s)) }
+func (s *seconds) Type() string   { return "seconds" }
+
+func (s *seconds) Set(v string) error {
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("a positive number of seconds is required")
+	}
+	*s = seconds(n)
+	return nil
+}

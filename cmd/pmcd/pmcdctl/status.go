@@ -142,19 +142,27 @@ func printReady(w io.Writer, r *ctl.Report, code *int) error {
 	return p.Flush()
 }
 
-// fewClients is how many clients are shown to people.
-const fewClients = 20
-
 // printStatus writes r for people.
 func printStatus(w io.Writer, r *ctl.Report) error {
 	p := table.New(w)
-	since := func(t time.Time) string {
-		if t.IsZero() {
-			return "-"
-		}
-		return age(r.Now.Sub(t))
+	printDaemon(p, r)
+	printAgents(p, r)
+	printLimits(p, r)
+	printClients(p, r)
+	return p.Flush()
+}
+
+// since returns how long ago t was, for a table.
+func since(r *ctl.Report, t time.Time) string {
+	if t.IsZero() {
+		return "-"
 	}
-	p.Line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r.Started))
+	return age(r.Now.Sub(t))
+}
+
+// printDaemon writes what there is of pmcd itself.
+func printDaemon(p *table.Printer, r *ctl.Report) {
+	p.Line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r, r.Started))
 	if r.Embedded {
 		p.Line("configuration: embedded")
 	} else {
@@ -184,7 +192,10 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		p.Line("overload:      for %v of the minute that ended %s clients took turns; %s",
 			(time.Duration(o.TimeMS) * time.Millisecond).Round(100*time.Millisecond), ago(r.Now.Sub(o.Until)), of)
 	}
+}
 
+// printAgents writes a table of agents, and notes about some.
+func printAgents(p *table.Printer, r *ctl.Report) {
 	p.Line("")
 	p.Line("AGENT\tDOMAIN\tKIND\tSTATE\tFOR\tPID\tRESTARTS\tREQUESTS\tERRORS\tMEAN\tMAX")
 	for _, a := range r.Agents {
@@ -196,7 +207,7 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 			mean, most = micros(a.MeanUS), micros(a.MaxUS)
 		}
 		p.Line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
-			a.Name, a.Domain, a.Kind, a.State, since(a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
+			a.Name, a.Domain, a.Kind, a.State, since(r, a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
 	}
 	p.Flush()
 	for _, a := range r.Agents {
@@ -216,30 +227,6 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 			p.Line("    %s in a row; it is started again %s", plural(a.Failures, "failure"), in(a.NextStart.Sub(r.Now)))
 		}
 	}
-
-	printLimits(p, r)
-	p.Line("")
-	if len(r.Clients) == 0 {
-		p.Line("no clients")
-		return p.Flush()
-	}
-	p.Line("CLIENT\tFOR\tADDRESS\tUSER\tDENIED\tWHO")
-	for _, c := range r.Clients[:min(len(r.Clients), fewClients)] {
-		name := "-"
-		if c.UID != nil {
-			name = userName(*c.UID)
-		}
-		who := c.Whoami
-		if c.Container != "" {
-			who = strings.TrimSpace("[container " + c.Container + "] " + who)
-		}
-		p.Line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, since(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
-	}
-	p.Flush()
-	if more := len(r.Clients) - fewClients; more > 0 {
-		p.Line("and %d more: --json has all", more)
-	}
-	return p.Flush()
 }
 
 // printLimits writes the limits for clients.
@@ -260,4 +247,30 @@ func printLimits(p *table.Printer, r *ctl.Report) {
 		p.Line("%s\t%s\t%s\t%d\t%s", l.Name, amount(l.Used, l.Unit), of, l.Disconnected, last)
 	}
 	p.Flush()
+}
+
+// printClients writes the clients, but no more than an admin may want to see.
+func printClients(p *table.Printer, r *ctl.Report) {
+	p.Line("")
+	if len(r.Clients) == 0 {
+		p.Line("no clients")
+		return
+	}
+	const few = 20
+	p.Line("CLIENT\tFOR\tADDRESS\tUSER\tDENIED\tWHO")
+	for _, c := range r.Clients[:min(len(r.Clients), few)] {
+		name := "-"
+		if c.UID != nil {
+			name = userName(*c.UID)
+		}
+		who := c.Whoami
+		if c.Container != "" {
+			who = strings.TrimSpace("[container " + c.Container + "] " + who)
+		}
+		p.Line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, since(r, c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
+	}
+	p.Flush()
+	if more := len(r.Clients) - few; more > 0 {
+		p.Line("and %d more: --json has all", more)
+	}
 }
