@@ -26,24 +26,12 @@ import (
 // tell. Nothing is run or loaded.
 func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 	if a.Kind == pmcdconf.DSO {
-		if err := v.dso(a); err != nil {
-			return []error{err}
-		}
-		return nil
-	}
-	if a.Kind == pmcdconf.Pipe && v.builtin.Has(a) {
-		if v.notes {
-			v.say("Note", a.Pos, fmt.Errorf("agent %q is built in: %s does not exist", a.Name, open.File(a)))
-		}
-		if err := v.builtin.CheckOptions(a); err != nil {
-			return []error{err}
-		}
-		return nil
-	}
-	if argv, missing := child.Substitute(a.Argv); missing != "" {
-		if v.notes {
-			v.say("Note", a.Pos, fmt.Errorf("agent %q is %s: %s does not exist", a.Name, argv[0], missing))
-		}
+		errs = append(errs, v.dso(a))
+	} else if a.Kind == pmcdconf.Pipe && v.builtin.Has(a) {
+		v.replaced(a, "built in", open.File(a))
+		errs = append(errs, v.builtin.CheckOptions(a))
+	} else if argv, missing := child.Substitute(a.Argv); missing != "" {
+		v.replaced(a, argv[0], missing)
 	} else if len(a.Argv) > 0 {
 		errs = append(errs, checkProgram(a.Argv[0]))
 	}
@@ -51,6 +39,13 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 		errs = append(errs, checkAddress(a))
 	}
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// replaced notes what runs in place of a file that does not exist.
+func (v *verifier) replaced(a *pmcdconf.Agent, by, missing string) {
+	if v.notes {
+		v.say("Note", a.Pos, fmt.Errorf("agent %q is %s: %s does not exist", a.Name, by, missing))
+	}
 }
 
 // checkAddress reports why no process can listen where a socket agent should.
@@ -108,14 +103,12 @@ func checkProgram(name string) error {
 	return nil
 }
 
-// cause is the reason of an error of package exec.
+// cause returns an error without the operation and the file.
 func cause(err error) error {
-	var path *fs.PathError
-	var look *exec.Error
-	switch {
-	case errors.As(err, &path):
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
-	case errors.As(err, &look):
+	}
+	if look, ok := errors.AsType[*exec.Error](err); ok {
 		return look.Err
 	}
 	return err

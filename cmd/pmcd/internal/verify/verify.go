@@ -136,13 +136,9 @@ func (v *verifier) rights(opt *cli.Options, list []pmcdconf.Agent) {
 	}
 }
 
-// reason returns the text of err without the operation and the file, as in C programs.
+// reason returns the text of the cause of err, as in C programs.
 func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	text := err.Error()
+	text := cause(err).Error()
 	r, n := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(r)) + text[n:]
 }
@@ -167,12 +163,11 @@ func (v *verifier) labels(dir string) {
 		return
 	}
 	warn := func(err error) {
-		var e *pmcdconf.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*pmcdconf.Error](err); ok {
 			v.warn(e.Pos, e.Err)
-			return
+		} else {
+			v.warn(pmcdconf.Pos{}, err)
 		}
-		v.warn(pmcdconf.Pos{}, err)
 	}
 	if _, err := hostlabels.Load(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		warn(err)
