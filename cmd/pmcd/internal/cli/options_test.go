@@ -43,8 +43,6 @@ func TestOptions(t *testing.T) {
 			o.HandshakeTimeout, o.Timeout = 2*time.Second, 0
 			o.Hostname, o.User, o.Debug, o.Trace = "h", "u", "pdu", 3
 		}},
-		{"access", "-S -Q", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
-		{"access, long", "--reqauth --remotecert", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
 		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *Options) {
 			o.Foreground, o.Verify, o.VerifyRights = true, true, true
 			o.Ports, o.HandshakeTimeout = []int{1, 2, 3}, 9*time.Second
@@ -303,13 +301,6 @@ func TestEnvironment(t *testing.T) {
 					"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number",
 				}
 				o.Warnings = warnings(o.Mistakes...)
-			}, "",
-		},
-		{
-			"-Q and -S, of which only the daemon knows whether they can work", "-c /c -Q -S", map[string]string{"PMNS_DEFAULT": "/names"},
-			func(o *Options) {
-				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/names", true
-				o.RemoteCert, o.ReqAuth = true, true
 			}, "",
 		},
 		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, `bad PMCD_PORT in the environment: "x": port numbers, separated by commas, are valid`},
