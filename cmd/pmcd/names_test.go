@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
 			return fs.SkipDir
 		case d.IsDir() || rel == "CHANGELOG.md" || rel == "cmd/pmcd/names_test.go":
 			return nil
