@@ -12,7 +12,7 @@ type semaphore struct{ *fairqueue.Limiter }
 
 func newSemaphore(n int) semaphore { return semaphore{fairqueue.NewLimiter(int64(n))} }
 
-// checkEvery is how often the client of a login is looked at that waits to begin.
+// checkEvery is how often Login.Check is called for a login that waits to begin.
 const checkEvery = time.Second
 
 // A checkError is an error of Login.Check.
@@ -20,15 +20,15 @@ type checkError struct{ error }
 
 func (e checkError) Unwrap() error { return e.error }
 
-// acquire waits for a use, which the caller must End. If it has to wait it calls look, which
+// acquire waits for a use, which the caller must End. If it has to wait it calls waits, which
 // may be nil, once.
-func (s semaphore) acquire(ctx context.Context, l *Login, look func()) (*fairqueue.Use, error) {
+func (s semaphore) acquire(ctx context.Context, l *Login, waits func()) (*fairqueue.Use, error) {
 	u := new(fairqueue.Use)
 	if s.Start(u, 1, &l.Key) {
 		return u, nil
 	}
-	if look != nil {
-		look()
+	if waits != nil {
+		waits()
 	}
 	var check <-chan time.Time
 	if l.Check != nil {

@@ -15,20 +15,20 @@ func ofGroup(id uint64) *Login {
 	return &Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: id}}}
 }
 
-// A login that is cancelled while it waits does not count. It calls look once.
+// A login that is cancelled while it waits does not count. It calls waits once.
 func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSemaphore(1)
-		looked := 0
-		look := func() { looked++ }
-		first, err := p.acquire(t.Context(), ofGroup(1), look)
-		if err != nil || looked != 0 {
-			t.Fatalf("%v, looked %d times", err, looked)
+		called := 0
+		waits := func() { called++ }
+		first, err := p.acquire(t.Context(), ofGroup(1), waits)
+		if err != nil || called != 0 {
+			t.Fatalf("%v, called %d times", err, called)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		go func() {
-			if _, err := p.acquire(ctx, ofGroup(2), look); err != gone {
+			if _, err := p.acquire(ctx, ofGroup(2), waits); err != gone {
 				t.Errorf("got %v", err)
 			}
 		}()
@@ -36,13 +36,13 @@ func TestSemaphore(t *testing.T) {
 		cancel(gone)
 		synctest.Wait()
 		first.End()
-		if looked != 1 || p.Used() != 0 || p.Waiting() != 0 {
-			t.Errorf("looked %d times, %d used, %d waiters; want 1, 0, 0", looked, p.Used(), p.Waiting())
+		if called != 1 || p.Used() != 0 || p.Waiting() != 0 {
+			t.Errorf("called %d times, %d used, %d waiters; want 1, 0, 0", called, p.Used(), p.Waiting())
 		}
 	})
 }
 
-// While a login waits to begin, its client is looked at each second.
+// While a login waits to begin, Check is called each second.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSemaphore(1)
@@ -58,13 +58,13 @@ func TestCheck(t *testing.T) {
 		}
 		first, err := p.acquire(t.Context(), l, nil)
 		if err != nil || len(after) != 0 {
-			t.Fatalf("%v, looked after %v", err, after)
+			t.Fatalf("%v, called after %v", err, after)
 		}
 		if _, err := p.acquire(t.Context(), l, nil); !errors.Is(err, gone) {
 			t.Errorf("got %v", err)
 		}
 		if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(after, want) {
-			t.Errorf("looked after %v, want %v", after, want)
+			t.Errorf("called after %v, want %v", after, want)
 		}
 		if p.Waiting() != 0 {
 			t.Error("it waits")
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 		time.AfterFunc(1500*time.Millisecond, first.End)
 		second, err := p.acquire(t.Context(), l, nil)
 		if err != nil || len(after) != 4 {
-			t.Fatalf("%v, looked after %v", err, after)
+			t.Fatalf("%v, called after %v", err, after)
 		}
 		second.End()
 	})

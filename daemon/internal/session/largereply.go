@@ -16,7 +16,7 @@ const (
 	DefaultLargeReplies = 64 << 20
 )
 
-// beginLarge waits for the turn of a reply of size bytes if that is large.
+// beginLarge waits until a reply of size bytes may be made, if that is large.
 func (s *session) beginLarge(size int) {
 	if size < minLargeReply {
 		return

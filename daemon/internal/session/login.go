@@ -79,7 +79,7 @@ func (e *loginError) Error() string { return e.err.Error() }
 // errEarly ends a session whose client sends much before it has the answer to its login.
 var errEarly = errors.New("it sends more requests than one before it has the answer to its login")
 
-// checkTime is how long the input of a client is looked at whose login waits for its turn.
+// checkTime is how long checkClient waits for input.
 const checkTime = time.Millisecond
 
 // A disconnect is why a client is disconnected while its login waits for its turn.
@@ -140,7 +140,7 @@ func (r *request) exchangeLogin() (name string, err error) {
 	}
 }
 
-// beginLogin begins a login when there is a place for it.
+// beginLogin begins a login when fewer than the limit are in progress.
 func (r *request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.s.srv.cfg.LoginTime)
 	defer cancel()

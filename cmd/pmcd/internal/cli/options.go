@@ -1,5 +1,5 @@
 // Package cli has the options of pmcd: it reads the command line and the environment
-// (pmcd(1)), sets defaults, prints the usage, and finds the places of files.
+// (pmcd(1)), sets defaults, prints the usage, and finds the paths of files.
 package cli
 
 import (
