@@ -9,23 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// ErrConnLimit matches every LimitError by errors.Is (PM_ERR_CONNLIMIT).
+// ErrConnLimit is in the error for a peer that is refused because as many connections as a rule
+// allows already count for it (PM_ERR_CONNLIMIT).
 var ErrConnLimit = errors.New("connection limit reached")
-
-// A LimitError reports that a peer is refused because as many as Max connections
-// already count for a rule.
-type LimitError struct {
-	Kind Kind
-	Name string // of the rule, as it was written
-	Max  int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%v %s: connection limit of %d reached", e.Kind, e.Name, e.Max)
-}
-
-// Is reports whether target is ErrConnLimit.
-func (e *LimitError) Is(target error) bool { return target == ErrConnLimit }
 
 // A Counter applies a List to connections. It decides about a connection when the
 // client connects (Admit), when its credentials are known (Login), and when the
@@ -71,7 +57,7 @@ func (c *Counter) List() *List {
 }
 
 // Admit decides by the rules for hosts whether p may connect as k, a zero Conn.
-// The error is ErrDenied or a *LimitError. Num is the number of the client: if a
+// The error is ErrDenied, or has ErrConnLimit. Num is the number of the client: if a
 // reload lowers a limit, the connections with the lowest numbers stay.
 //
 // If credentials are required, everything is denied to the connection until
@@ -92,7 +78,7 @@ func (c *Counter) Admit(k *Conn, num int, p Peer) error {
 
 // Login decides by the rules for users and groups what the connection may do.
 // Call it when the client has sent its credentials, or has sent a CREDS PDU
-// without them, whatever the rules are. The error is ErrDenied, a *LimitError or
+// without them, whatever the rules are. The error is ErrDenied, has ErrConnLimit or is
 // an *AccountError; then everything is denied to the connection, but it is not
 // released.
 //
@@ -153,7 +139,7 @@ func (k *Conn) Release() {
 // A Refusal is a connection that the new rules refuse.
 type Refusal struct {
 	Conn *Conn
-	Err  error // ErrDenied, a *LimitError or an *AccountError
+	Err  error // as of Admit and Login
 }
 
 // Recount puts l in force, for new connections at once. It decides again about all others,
@@ -302,7 +288,7 @@ func (c *Counter) remove(k *Conn) {
 func (c *Counter) enter(m match) error {
 	for _, e := range m.checks {
 		if c.counts[e] >= e.Max {
-			return &LimitError{e.Kind, e.Name, e.Max}
+			return fmt.Errorf("%v %s: %w (%d)", e.Kind, e.Name, ErrConnLimit, e.Max)
 		}
 	}
 	for _, e := range m.counts {

@@ -43,7 +43,7 @@ func Example() {
 	}
 	// Output:
 	// 198.51.100.1 denied: "store"
-	// 198.51.100.2 refused: host .*: connection limit of 1 reached
+	// 198.51.100.2 refused: host .*: connection limit reached (1)
 	// 192.0.2.7 denied: ""
 }
 

@@ -158,12 +158,3 @@ func (c Clashes) Error() string {
 	}
 	return fmt.Sprintf("%v (and %d more)", c[0], len(c)-1)
 }
-
-// Unwrap lets errors.As look at every clash.
-func (c Clashes) Unwrap() []error {
-	errs := make([]error, len(c))
-	for i, e := range c {
-		errs[i] = e
-	}
-	return errs
-}
