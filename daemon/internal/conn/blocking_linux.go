@@ -18,9 +18,8 @@ import (
 //
 // Its invariants:
 //
-//   - One connection at most is in the mode (epollLoop.exclusive), and only if Go
-//     code may run on more than one CPU: a thread that waits may keep its P, the scheduler's right
-//     to run Go code, for milliseconds.
+//   - One connection at most is in the mode (epollLoop.exclusive): a thread that waits may
+//     keep its P, the right to run Go code, for milliseconds. The program pmcd has two at least.
 //   - A connection enters it after a burst of requests without a pause and without a
 //     request of another client. It leaves it when another client has asked
 //     something, when reads end too often without input, and before any wait that is
