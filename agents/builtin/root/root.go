@@ -119,8 +119,11 @@ var help string
 // An agent has the metrics.
 type agent struct {
 	table *table
-	insts *cache.Cache // with a *container each
+	insts *cache.Cache // with an *instance each
 }
+
+// An instance is a container, or nil if it is gone: its strings may be long.
+type instance struct{ *container }
 
 // maxInactive is the number of containers that are gone whose ids are remembered.
 const maxInactive = 10000
@@ -131,9 +134,13 @@ func (a *agent) refresh(_ context.Context, r *pmda.Request) error {
 	if err := r.Checkpoint(); err != nil {
 		return err
 	}
+	a.insts.Each(func(_ int32, _ string, data any) bool {
+		data.(*instance).container = nil
+		return true
+	})
 	a.insts.HideAll()
 	for _, c := range a.table.containers() {
-		if _, err := a.insts.Add(c.id, c); err != nil {
+		if _, err := a.insts.Add(c.id, &instance{c}); err != nil {
 			return err // all ids are used
 		}
 	}
@@ -145,12 +152,12 @@ func (a *agent) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: a.refresh}
 	indom := &pmda.InDom{Serial: 0, Insts: a.insts, Source: source}
 	var list []pmda.Metric
-	add := func(name string, typ pdu.MetricType, sem pdu.Sem, f func(v *pmda.Value, c *container)) {
+	add := func(name string, typ pdu.MetricType, sem pdu.Sem, f func(v *pmda.Value, c *instance)) {
 		list = append(list, pmda.Metric{Cluster: 0, Item: len(list), Name: "containers." + name, Type: typ, Sem: sem,
 			InDom: indom, Source: source, Fetch: pmda.FromData(f)})
 	}
-	state := func(s state) func(v *pmda.Value, c *container) {
-		return func(v *pmda.Value, c *container) {
+	state := func(s state) func(v *pmda.Value, c *instance) {
+		return func(v *pmda.Value, c *instance) {
 			if c.state == s {
 				v.SetUint(1)
 			} else {
@@ -158,9 +165,9 @@ func (a *agent) metrics() []pmda.Metric {
 			}
 		}
 	}
-	add("engine", pdu.MetricString, pdu.SemDiscrete, func(v *pmda.Value, c *container) { v.SetString(c.engine) })
-	add("name", pdu.MetricString, pdu.SemInstant, func(v *pmda.Value, c *container) { v.SetString(cmp.Or(c.name, "?")) })
-	add("pid", pdu.MetricU32, pdu.SemInstant, func(v *pmda.Value, c *container) {
+	add("engine", pdu.MetricString, pdu.SemDiscrete, func(v *pmda.Value, c *instance) { v.SetString(c.engine) })
+	add("name", pdu.MetricString, pdu.SemInstant, func(v *pmda.Value, c *instance) { v.SetString(cmp.Or(c.name, "?")) })
+	add("pid", pdu.MetricU32, pdu.SemInstant, func(v *pmda.Value, c *instance) {
 		if c.pid > 0 {
 			v.SetUint(uint64(c.pid))
 		}
@@ -168,7 +175,7 @@ func (a *agent) metrics() []pmda.Metric {
 	add("state.running", pdu.MetricU32, pdu.SemInstant, state(running))
 	add("state.paused", pdu.MetricU32, pdu.SemInstant, state(paused))
 	add("state.restarting", pdu.MetricU32, pdu.SemInstant, state(restarting))
-	add("cgroup", pdu.MetricString, pdu.SemDiscrete, func(v *pmda.Value, c *container) {
+	add("cgroup", pdu.MetricString, pdu.SemDiscrete, func(v *pmda.Value, c *instance) {
 		if c.pid > 0 {
 			v.SetString(c.cgroup)
 		}

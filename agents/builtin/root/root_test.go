@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
 )
@@ -36,6 +38,7 @@ func options(root string) Options {
 	o := Options{Docker: root + "/docker", PodmanData: root + "/data", PodmanRun: root + "/run", LXC: root + "/lxc",
 		Containerd: root + "/containerd", Proc: root + "/proc", Cgroup: root + "/cgroup"}
 	o.setDefaults()
+	o.Log = slog.Default()
 	return o
 }
 
@@ -192,6 +195,24 @@ func TestChanges(t *testing.T) {
 	}
 	if got := h.Values("containers.pid"); !strings.Contains(got, idA+"=100") {
 		t.Errorf("processes: %s", got)
+	}
+}
+
+// Of a container that is gone only the id is kept.
+func TestGone(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"lxc/box/config": ""})
+	a := &agent{newTable(options(root)), cache.New(0, cache.Options{})}
+	for _, want := range []cache.State{cache.Active, cache.Inactive} {
+		if err := a.refresh(t.Context(), new(pmda.Request)); err != nil {
+			t.Fatal(err)
+		}
+		e, _ := a.insts.LookupName("box")
+		if i := e.Data.(*instance); e.State != want || (i.container != nil) != (want == cache.Active) {
+			t.Errorf("got %v with %v, want %v", e.State, i.container, want)
+		}
+		if err := os.RemoveAll(filepath.Join(root, "lxc/box")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -22,6 +22,9 @@ import (
 const (
 	maxMounts   = 16 << 20
 	maxProjects = 1 << 20
+
+	// maxInactive is how many instances that are gone keep their ids.
+	maxInactive = 10_000
 )
 
 // quotas are the quotas of projects on the file systems that are mounted.
@@ -110,6 +113,8 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 		}
 		q.findProjects(device, projects)
 	}
+	q.filesys.LimitInactive(maxInactive)
+	q.projects.LimitInactive(maxInactive)
 	return nil
 }
 

@@ -55,8 +55,10 @@ func (h *host) findDevices(context.Context, *pmda.Request) error {
 		if dm := h.Path("/sys/block/").Name(dir).Str("/dm/name").Value(); len(dm) > 0 {
 			name = "/dev/mapper/" + string(dm)
 		}
-		_, _ = h.devices.Add(name, &device{dir: dir}) // fails only if all ids are used
+		// It fails if another device has the name up to a blank.
+		_, _ = h.devices.Add(name, &device{dir: dir})
 	}
+	h.devices.LimitInactive(maxInactive)
 	return nil
 }
 
