@@ -215,12 +215,8 @@ func (s *server) startHelper() (err error) {
 // useTwoThreads has the Go runtime use two threads where there is one CPU. With one, its scheduler
 // polls the network every 10 ms while sessions compute. With two, Linux divides the CPU between
 // what computes and the rest: beside 1,000 TLS handshakes the p99 of another client is 21 ms in
-// place of 346.
-func useTwoThreads() {
-	if runtime.GOMAXPROCS(0) == 1 {
-		runtime.GOMAXPROCS(2)
-	}
-}
+// place of 346. The number then stays: the runtime would set it to 1 if pmcd may use fewer CPUs later.
+func useTwoThreads() { runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) }
 
 // newDaemon reads the configuration and starts no agent yet.
 func (s *server) newDaemon() (err error) {

@@ -45,7 +45,7 @@ type Pool struct {
 // New returns a Pool.
 func New() *Pool { return &Pool{size: size()} }
 
-// size returns the number of slots. The runtime may change GOMAXPROCS.
+// size returns the number of slots.
 func size() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // A Slot is the slot of one client, which it has or not. One goroutine at a time uses it.
