@@ -21,7 +21,7 @@ var mayOpen = map[string]map[string]string{
 		"open": "descriptors that stay open, of files without a size",
 	},
 	"agents/builtin/internal/pidfile": {"Read": "follows no link, since others can write to the directory"},
-	"agents/builtin/internal/inroot":  {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file"},
+	"agents/builtin/internal/inroot":  {"Open": "O_PATH has no effect on the file", "walk": "O_PATH has no effect on the file", "open": "O_PATH has no effect on the file"},
 	"agents/builtin/linux":            {"begin": "O_PATH has no effect on the file", "statfs": "O_PATH has no effect on the file"},
 	"cmd/pmcd/pmcdctl/internal/compare": {
 		"Load":        "a user may give it a pipe, and can interrupt it",

@@ -78,6 +78,7 @@ func TestPmloggerBesideBusyProcess(t *testing.T) {
 			})
 			before := replies()
 			cl := client("/bin/sh", "-c", fmt.Sprintf(busyLoggerScript, busySamples))
+			cl.Env = []string{"PMCD_CONNECT_TIMEOUT=5", "PMCD_REQUEST_TIMEOUT=10"} // as of a pmlogger on a host
 			o, err := d.Run(t.Context(), peer.Unix, cl)
 			if err != nil || o.Code != 0 {
 				t.Fatalf("%v\n%s", err, o)

@@ -88,7 +88,7 @@ func TestPmstore(t *testing.T) {
 func TestPmstoreControl(t *testing.T) {
 	for _, c := range []storeCase{
 		{"pmcd.control.timeout 7", 0},
-		{"pmcd.control.timeout 5", 0},
+		{"pmcd.control.timeout 60", 0},
 		{"pmcd.control.timeout -1", 1},
 		{"pmcd.control.register 9", 0},
 		{"-i 3,15 pmcd.control.register 19", 0},

@@ -28,7 +28,7 @@ func TestPmcdctl(t *testing.T) {
 			{"get hinv.ncpu hinv.physmem hinv.cpu.vendor pmcd.version", "6.0.3"},
 			{"get sample.long.ten sample.longlong.million sample.ulong.million sample.ulonglong.million sample.float.hundred sample.double.million sample.string sample.aggregate", "1000000"},
 			{"get --json sample.long.ten sample.double.million sample.bin", "bin-900"}, // with the time
-			{"set pmcd.control.timeout 5", "5"},
+			{"set pmcd.control.timeout 60", "60"},
 			{"get no.such", ""},
 		} {
 			t.Run(tt.args, func(t *testing.T) {
