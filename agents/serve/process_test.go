@@ -29,10 +29,18 @@ type process struct {
 	log, stderr string // files
 }
 
+// setPCPUser sets PCP_USER unless it is set: where PCP was never installed there is no user pcp.
+func setPCPUser(t *testing.T) {
+	if os.Getenv("PCP_USER") == "" {
+		t.Setenv("PCP_USER", "nobody")
+	}
+}
+
 // startChild starts this test binary as pmdacolours with a log of its own, or with
 // RunChild if the first argument is "child". The process is stopped when t ends.
 func startChild(t *testing.T, pipes bool, args ...string) *process {
 	t.Helper()
+	setPCPUser(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -267,6 +275,7 @@ func TestProcessSignals(t *testing.T) {
 
 // The process survives SIGHUP, SIGPIPE and a log that is a broken pipe.
 func TestProcessSurvives(t *testing.T) {
+	setPCPUser(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func TestBackgroundFails(t *testing.T) {
 		logged bool
 	}{
 		{name: "no value of an option", args: []string{"-q", "0"}, stderr: "-q requires a positive numeric argument (0)"},
-		{name: "another pmcd", args: []string{"-s", running.At("run/sock")}, stderr: "another pmcd is already running at " + running.At("run/sock")},
+		{name: "another pmcd", args: []string{"-s", running.At("run/sock"), "-U", me}, stderr: "another pmcd is already running at " + running.At("run/sock")},
 		{name: "an unknown user", args: []string{"-U", "nosuchuser"}, stderr: "cannot run as user nosuchuser"},
 		{name: "no configuration", args: []string{"-c", "none", "-U", me}, stderr: "open none: no such file or directory (see log/pmcd.log)", logged: true},
 		{name: "a bad configuration", args: []string{"-c", "pmns", "-U", me}, stderr: "pmns:1:6: expected domain number", logged: true},

@@ -68,7 +68,7 @@ func TestUsage(t *testing.T) {
 		{"check-agents -t 5s", 3, "", `invalid argument "5s" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
 		{"status", 2, "", "no pmcd answers: "},
 		{"status -s /no/such/x", 2, "", "no pmcd answers: /no/such/x.ctl: no such file or directory (is pmcd running? systemctl status pmcd)\n"},
-		{"check-agents -c /no/such/conf", 2, "", "open /no/such/conf: no such file"},
+		{"check-agents -n " + pmns + " -c /no/such/conf", 2, "", "open /no/such/conf: no such file"},
 		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
 		{"check-agents --embedded nonesuch", 2, "", "there is no agent \"nonesuch\" in the embedded configuration\n"},
 		{"check-agents -n " + pmns + " -c " + conf + " nonesuch", 2, "", "there is no agent \"nonesuch\" in " + conf + "\n"},

@@ -74,7 +74,7 @@ func TestReadme(t *testing.T) {
 		if got, want := h.show("pmcd.socket", "ActiveState"), []string{"active", "inactive"}[i-3]; got != want {
 			t.Errorf("after %s the socket unit is %s, want %s", command, got, want)
 		}
-		h.fetch()
+		h.check("pmcdctl get kernel.all.load", "15 minute")
 	}
 	h.check("systemctl is-enabled pmcd.service", "enabled")
 	if text := h.journal("pmcd.socket"); strings.Contains(text, "refusing") {
