@@ -2,7 +2,7 @@
 //
 // Go's scheduler gives each goroutine the same share, so a client with 200 connections
 // would get 200 shares. Therefore a request takes a slot of a [Pool] when it has arrived,
-// and gives it back at its end and before it waits. There are as many slots as CPUs, and
+// and gives it back at its end and before it waits. There are GOMAXPROCS slots, and
 // two at least. Requests that wait for a slot are in a fairqueue.Queue. While they wait
 // they do not compute, so that Go's scheduler polls the network and the requests of other
 // clients join the queue.
