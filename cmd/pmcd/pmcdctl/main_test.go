@@ -401,8 +401,10 @@ func TestStatusAfterRoot(t *testing.T) {
 	listening := peer.Until(peer.Hangs, func() bool { return ctl.Listening(p.At("run/sock.ctl")) })
 	cmd.Process.Kill()
 	cmd.Wait()
-	if now := ctl.Listening(p.At("run/sock.ctl")); !listening || now {
-		t.Fatalf("pmcd listened: %v, and a process listens now: %v", listening, now)
+	// An agent that is being started has the descriptor until its exec.
+	ended := peer.Until(peer.Hangs, func() bool { return !ctl.Listening(p.At("run/sock.ctl")) })
+	if !listening || !ended {
+		t.Fatalf("pmcd listened: %v, and no process listens any more: %v", listening, ended)
 	}
 	p.Start("-U", "nobody")
 	if code, _, stderr := runHere("status", "-s", p.At("run/sock")); code == exitNone {
