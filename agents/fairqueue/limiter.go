@@ -2,7 +2,7 @@ package fairqueue
 
 import "sync"
 
-// A Limiter limits how much goes on at a time. What has to wait begins in the order of a
+// A Limiter is a weighted semaphore with fair queueing: what has to wait begins in the order of a
 // [Queue]. Use [NewLimiter] or [NewSharing] to make one. Its methods may be called by any goroutine.
 type Limiter struct {
 	limit   int64

@@ -101,7 +101,7 @@ type AbandonCounter interface{ Abandoned() int64 }
 type Call struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
-	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
+	Timeout time.Duration // for the wait for the turn of the Call, again for writing it, and again for the reply; 0 is none
 
 	// Req is the request PDU, or several of one type other than FETCH, one after the other.
 	// Then the agent works on all of them, one after the other, within Timeout, and Recv appends as

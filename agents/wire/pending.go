@@ -15,19 +15,19 @@ type pendingCall struct {
 	call         *transport.Call
 	wake         chan struct{} // has room for one
 	want         pdu.Type      // the type of the reply
-	due          int           // how many replies are still to come
 	smallRequest bool          // may be in flight together with others
-	began        time.Time     // when it became the first of inflight
-	deadline     time.Time     // for the reply; set with began
-	answered     time.Time     // when the reply was read
 
 	// Guarded by Client.mu.
-	item    fairqueue.Item[*pendingCall] // in Client.waiting
-	granted bool
-	blocked bool // the caller waits for wake
-	done    bool // err or reply is set
-	err     error
-	reply   []byte // what was read and not yet returned by Recv; its memory is reused
+	due      int                          // how many replies are still to come
+	began    time.Time                    // when it became the first of inflight
+	deadline time.Time                    // for the reply; set with began
+	answered time.Time                    // when the reply was read
+	item     fairqueue.Item[*pendingCall] // in Client.waiting
+	granted  bool
+	blocked  bool // the caller waits for wake
+	done     bool // err or reply is set
+	err      error
+	reply    []byte // what was read and not yet returned by Recv; its memory is reused
 }
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// overdueGrace is how long readReply waits for a reply whose deadline has passed.
+// overdueGrace is how long readBefore waits at least, also if the deadline has passed.
 // The reply may have arrived while the caller was busy with another agent.
 const overdueGrace = 10 * time.Millisecond
 

@@ -22,7 +22,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		return f, nil
 	}
 	c.waiting.Push(&f.item, call.Key)
-	c.grant() // f may be the first, and the one before it a large request
+	c.grant() // f may come before the others, and be small enough to be sent now
 	c.mu.Unlock()
 	call.BeforeWait(false)
 	c.mu.Lock()
@@ -37,7 +37,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with other requests, not late
 			c.waiting.Remove(&f.item)
 			c.recycle(f)
-			c.grant() // f may have been a large request, and the first
+			c.grant() // f may have been first, and too large to be sent together with others
 			c.wakeReader()
 			return nil, transport.ErrLate
 		}

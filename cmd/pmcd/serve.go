@@ -142,7 +142,8 @@ func (s *server) identify() (err error) {
 // listen opens the ports and the Unix domain socket. From here on SIGHUP waits for run,
 // and SIGTERM and SIGINT for openLog.
 func (s *server) listen() (err error) {
-	// pmcd serves on when the reader of its log, a FIFO, has gone.
+	// Without this, SIGPIPE would end pmcd when it writes to standard output or error and the
+	// reader of that pipe or FIFO has gone.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s.hangups, s.ends = make(chan os.Signal, 8), make(chan os.Signal, 1)
 	signal.Notify(s.hangups, syscall.SIGHUP)

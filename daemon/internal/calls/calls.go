@@ -32,7 +32,7 @@ type Config struct {
 type Caller struct {
 	Config    *Config
 	Client    *clients.Client
-	Slot      *slots.Slot                   // of the client, which has it but while the Caller waits
+	Slot      *slots.Slot                   // of the client; it is given back before a wait, and taken again with the reply
 	Coroutine *transport.Coroutine          // that runs the session
 	Stream    interface{ Exclusive() bool } // to the client
 	Routes    *routes.Table                 // for the current request
@@ -210,8 +210,9 @@ func (c *Caller) AskAgent(a *agentset.Agent, conn *agentset.Conn, call *transpor
 	return m, nil
 }
 
-// AppendReply is AskAgent that appends the reply to *dst. If it is an ERROR PDU, or there is
-// none, *dst stays as it was and the error, which Errno knows, says why.
+// AppendReply asks as AskAgent does, and appends the reply to *dst without decoding it. If it is
+// an ERROR PDU, or there is none, *dst stays as it was and the error, which Errno knows, says why.
+// dst is a pointer because BeforeWait may replace a large buffer while the request waits.
 func (c *Caller) AppendReply(a *agentset.Agent, conn *agentset.Conn, call *transport.Call, dst *[]byte) error {
 	c.call = *call
 	reply, err := c.send(conn, &c.call)

@@ -14,8 +14,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Client is one connected client. The exported fields that are not atomic do not change
-// after List.Add.
+// A Client is one connected client. The fields up to Key do not change after List.Add. Only the
+// goroutine of the session changes Container and Asked.
 type Client struct {
 	Num   int32  // what agents know the client by; the lowest that was free
 	Seq   uint32 // clients before it

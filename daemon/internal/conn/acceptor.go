@@ -29,8 +29,8 @@ type Config struct {
 	// parked. It may take twice as long. 0 is DefaultIdleTime.
 	IdleTime time.Duration
 
-	// SendBuffer is how much the system keeps in the buffer of a socket (SO_SNDBUF), which
-	// does not count for that limit. 0 is what the system has.
+	// SendBuffer is the size of a socket's send buffer (SO_SNDBUF). A reply that fits in it is
+	// not counted as unread. 0 is the system's default.
 	SendBuffer int
 }
 

@@ -90,8 +90,8 @@ func (c *linuxConn) enterBlocking(since time.Time) {
 		c.loop.exclusive.Store(nil)
 		return
 	}
-	// Another thread has to look after the poller when this one does no more. It
-	// will, as soon as it has nothing else to do.
+	// This thread will not poll the network any more. To start a goroutine wakes an idle
+	// thread, which polls the network when it has nothing else to do.
 	go func() {}()
 }
 

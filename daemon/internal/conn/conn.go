@@ -79,7 +79,7 @@ type Handle interface {
 	Peer() Peer
 
 	// FD returns the number of the file descriptor, for messages. It changes when the
-	// connection is parked.
+	// connection is parked and when it enters blocking-read mode.
 	FD() int
 }
 
@@ -110,7 +110,7 @@ type Session interface {
 	BeforeWait()
 
 	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before Wait
-	// or Read decrypts what has arrived. It may wait, for a slot. Wait calls
+	// or Read decrypts what has arrived. It may wait. Wait calls
 	// BeforeWait after it if there was no data in the input.
 	BeforeDecrypt()
 

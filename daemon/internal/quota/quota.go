@@ -131,14 +131,15 @@ func (l *Limit) Disconnected(c *Client) {
 	l.last, l.lastTime = c.Address, time.Now()
 }
 
-// most returns the Account to evict for asks, which may be asks itself; of equals it is asks. The
-// caller holds mu.
+// most returns the Account to evict for asks, which may be asks itself. If several hold the
+// most, it is asks where that is one of them. The caller holds mu.
 func (l *Limit) most(asks *Account) *Account {
 	member := asks.holder.parent
 	return l.all.most(member.parent).most(member).most(&asks.holder).account
 }
 
-// most returns the part that holds the most; of equals it is preferred.
+// most returns the part that holds the most. If several do, it is preferred where that is one
+// of them.
 func (h *holder) most(preferred *holder) *holder {
 	var most *holder
 	if _, ok := h.parts[preferred]; ok {

@@ -13,8 +13,8 @@ type running struct {
 	step  string // after "it"
 }
 
-// Begin is called before Reload and ReloadNames, so that they are overdue Config.Overdue after
-// that, however late their goroutine starts.
+// Begin is called before Reload and ReloadNames. The reload is overdue when Config.Overdue has
+// passed since then, however late its goroutine starts.
 func (r *Reloader) Begin() { r.running.Store(&running{time.Now(), "writes to the log"}) }
 
 // step and end are called by the goroutine of the reload. Step does nothing at the start of

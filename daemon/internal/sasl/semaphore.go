@@ -52,8 +52,8 @@ func (s semaphore) acquire(ctx context.Context, l *Login, waits func()) (*fairqu
 	}
 }
 
-// acquireFor is acquire for a use that ends after d, because the call that has it may wait
-// for something else by then.
+// acquireFor is acquire for a use that ends after d at the latest. The call that has it then goes
+// on without one: it may wait for something else.
 func (s semaphore) acquireFor(ctx context.Context, l *Login, d time.Duration) (release func(), err error) {
 	u, err := s.acquire(ctx, l, nil)
 	if err != nil {

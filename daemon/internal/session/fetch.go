@@ -213,7 +213,7 @@ func (r fetchRequest) fetchSeveral(call *transport.Call) error {
 }
 
 // repeat puts the value sets in the reply, of which there is one for each PMID, in the
-// order of the request. Large replies are made in turns: see largeReplies.
+// order of the request. Large replies are made in turns: see beginLarge.
 func (r fetchRequest) repeat() error {
 	n, err := pdu.RepeatedLen(r.calls.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
 	if err != nil {

@@ -2,10 +2,10 @@ package session
 
 import "github.com/gopcp/pmcd/agents/fairqueue"
 
-// The memory of large replies that are being made is limited (server.large). A request of
+// The memory of large replies that are being made is limited (Server.large). A request of
 // 8 KiB that repeats a PMID can have a reply as long as pmcd makes them, and many clients may
 // ask at a time. The clients take turns. What a client does not read counts as unread instead
-// (conn.Config.Unread).
+// (conn.Session.Unread).
 
 const (
 	// minLargeReply is the size, in bytes, from which a reply is large.

@@ -8,7 +8,7 @@ import (
 )
 
 // An Overload says for how long there were more requests than could be answered at once, so
-// that clients took turns, and which of them had the most.
+// that requests were queued, and which of them had the most.
 type Overload struct {
 	Time     time.Duration
 	Requests uint64 // of all clients in this time

@@ -22,11 +22,12 @@ import (
 // the client's first request until the client has sent nothing for a while. It has no
 // buffer between two requests.
 //
-// The goroutine of the session owns all fields. The client is what others may know of it.
+// One goroutine at a time uses the fields: that of the session or, before there is one and while
+// the connection is idle, the acceptor's. The client is what others may know of the session.
 type session struct {
 	srv        *Server
 	client     *clients.Client
-	stream     conn.Conn // that of client, or what is in its TLS connection
+	stream     conn.Conn // client.Conn, or the conn.Secure made from it
 	contexts   contexts
 	holds      holdings
 	cpu        *slots.Slot

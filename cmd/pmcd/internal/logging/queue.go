@@ -11,8 +11,8 @@ import (
 
 // A queue is a core that writes to another one, on a goroutine of its own. A log that is a FIFO
 // or a pipe blocks while nothing reads it, as the journal can, and pmcd goes on without it:
-// Write waits until the entry is written, so that a crash loses none, but only for patience, and
-// not at all until the other core has written what it had not by then. What is more than
+// Write waits until the entry is written, so that a crash loses none, but for patience at most.
+// When it has waited in vain, no Write waits until the queue has been empty. What is more than
 // maxQueued is lost, and a line says how much that was.
 //
 // What the other core cannot write, as on a full disk, goes to the spare one.
