@@ -10,7 +10,7 @@ import (
 // minOverload is what an Overload has to last in a minute to be worth a line in the log.
 const minOverload = time.Second
 
-// An Overload says that clients had to take turns, because pmcd had more requests than it
+// An Overload says that requests were queued, because pmcd had more of them than it
 // could answer.
 type Overload struct {
 	session.Overload
@@ -30,7 +30,7 @@ func (d *Daemon) noteOverload(now time.Time) {
 
 // log logs o.
 func (o Overload) log(log *slog.Logger) {
-	message := "pmcd has more requests than it can answer at once: for {overloaded} of the last minute clients took turns. "
+	message := "pmcd has more requests than it can answer at once: for {overloaded} of the last minute requests were queued. "
 	attrs := []any{"overloaded", o.Time.Round(100 * time.Millisecond), "requests", o.Requests}
 	if o.OfMost > 0 {
 		message += "Of {requests} requests {most} were from {busiest}"

@@ -11,7 +11,7 @@ import (
 // The line about overload says what an admin can do.
 func TestOverloadInTheLog(t *testing.T) {
 	const (
-		first = "pmcd has more requests than it can answer at once: for 12.3s of the last minute clients took turns. "
+		first = "pmcd has more requests than it can answer at once: for 12.3s of the last minute requests were queued. "
 		then  = ". pmcdctl status --json lists the clients: let them ask less often, or limit the connections of a host or user (maximum N connections in [access] of pmcd.conf)"
 	)
 	for _, tt := range []struct {

@@ -189,7 +189,7 @@ func printDaemon(p *table.Printer, r *ctl.Report) {
 		if o.OfMost > 0 {
 			of = fmt.Sprintf("of %d requests %d were from %s", o.Requests, o.OfMost, groupName(o.Most))
 		}
-		p.Line("overload:      for %v of the minute that ended %s clients took turns; %s",
+		p.Line("overload:      for %v of the minute that ended %s requests were queued; %s",
 			(time.Duration(o.TimeMS) * time.Millisecond).Round(100*time.Millisecond), ago(r.Now.Sub(o.Until)), of)
 	}
 }

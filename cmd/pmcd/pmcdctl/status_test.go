@@ -84,7 +84,7 @@ func TestPrintOverload(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		o    ctl.Overload
-		want string // after "took turns; "
+		want string // after "queued; "
 	}{
 		{"a user", ctl.Overload{Requests: 90, Most: "uid 0", OfMost: 80}, "of 90 requests 80 were from user root"},
 		{"a user without a name", ctl.Overload{Requests: 90, Most: "uid 4294967294", OfMost: 80}, "of 90 requests 80 were from user 4294967294"},
@@ -96,7 +96,7 @@ func TestPrintOverload(t *testing.T) {
 		if err := printStatus(&b, &ctl.Report{Now: now, Overload: &tt.o}); err != nil {
 			t.Fatal(err)
 		}
-		want := "\noverload:      for 12.3s of the minute that ended 2m ago clients took turns; " + tt.want + "\n"
+		want := "\noverload:      for 12.3s of the minute that ended 2m ago requests were queued; " + tt.want + "\n"
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, b.String(), want)
 		}

@@ -50,10 +50,10 @@ type Limit struct {
 }
 
 // An Overload says that in a minute pmcd had more requests than it could answer at once, so
-// that clients took turns.
+// that requests were queued.
 type Overload struct {
 	Until    time.Time `json:"until"`    // the end of the minute
-	TimeMS   int64     `json:"time_ms"`  // for how long clients took turns in this minute
+	TimeMS   int64     `json:"time_ms"`  // for how long requests were queued in this minute
 	Requests uint64    `json:"requests"` // of all clients in this time
 	Most     string    `json:"most"`     // the user at the Unix socket, or the host, with the most requests
 	OfMost   uint64    `json:"of_most"`  // its requests, or a few less
