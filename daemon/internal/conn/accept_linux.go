@@ -102,7 +102,7 @@ func (l *epollLoop) send(c *linuxConn, b []byte) {
 	case err != nil:
 		l.end(c, io.EOF)
 	case len(b) > 0:
-		c.unsent = b
+		c.unwritten = b
 		l.promote(c)
 	case c.state == detached:
 		l.watchIdle(c)

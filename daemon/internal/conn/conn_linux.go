@@ -61,17 +61,17 @@ type linuxConn struct {
 
 	// The following belong to the goroutine that serves the connection, and to the
 	// acceptor while the state is idle.
-	writer   rawio.NonblockWriter
-	served   bool // Session.Serve has had input
-	unsent   []byte
-	buf      *buffer // what in is a part of; nil if in is empty
-	in       []byte  // input that is not read yet
-	readErr  error   // that ends the input
-	deadline time.Time
-	reply    slowReply
-	timed    bool // the stream has a read deadline
-	attempt  func(fd uintptr) bool
-	burst    burst
+	writer    rawio.NonblockWriter
+	served    bool // Session.Serve has had input
+	unwritten []byte
+	buf       *buffer // what in is a part of; nil if in is empty
+	in        []byte  // input that is not read yet
+	readErr   error   // that ends the input
+	deadline  time.Time
+	reply     slowReply
+	timed     bool // the stream has a read deadline
+	attempt   func(fd uintptr) bool
+	burst     burst
 
 	// For the sweep of connections that are silent.
 	swept   atomic.Bool // the client has asked nothing since the last sweep
@@ -136,9 +136,9 @@ func (c *linuxConn) Abort() {
 
 func (c *linuxConn) Wait() error {
 	c.deadline = time.Time{}
-	if len(c.unsent) > 0 {
-		b := c.unsent
-		c.unsent = nil
+	if len(c.unwritten) > 0 {
+		b := c.unwritten
+		c.unwritten = nil
 		if _, err := c.Write(b); err != nil {
 			c.readErr = io.EOF
 		}
