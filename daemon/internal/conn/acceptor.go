@@ -75,7 +75,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 	if a.busy == nil {
 		a.busy = func() bool { return false }
 	}
-	a.Limit.listeners = len(cfg.Listeners.all)
+	a.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
 	a.sendBuffer = cfg.SendBuffer
@@ -111,7 +111,7 @@ func (a *Acceptor) Kill() { a.kill() }
 // depend on its clients, nor on what a handler calls.
 func (a *Acceptor) Wait(handlers, closes time.Duration) (left int) {
 	if !waitFor(&a.tasks, handlers) {
-		return int(a.Limit.open.Load()) // they may still close connections
+		return int(a.open.Load()) // they may still close connections
 	}
 	waitFor(&a.loop.closes, closes)
 	return 0
@@ -136,7 +136,7 @@ func waitFor(g *sync.WaitGroup, limit time.Duration) bool {
 
 // Stats returns the numbers of connections at the moment.
 func (a *Acceptor) Stats() Stats {
-	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load())}
+	s := Stats{Open: int(a.open.Load()), Most: a.most.Load(), Lingering: int(a.lingering.Load())}
 	a.loop.stats(&s)
 	return s
 }
