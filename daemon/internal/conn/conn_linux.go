@@ -128,7 +128,7 @@ func (c *linuxConn) Interrupt(err error) {
 }
 
 func (c *linuxConn) Abort() {
-	c.end()
+	c.closeEnded()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })

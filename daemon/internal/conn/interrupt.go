@@ -17,7 +17,7 @@ type interrupter struct {
 // interrupt sets the error. It reports whether this is the first one.
 func (i *interrupter) interrupt(err error) bool {
 	first := i.err.CompareAndSwap(nil, &err)
-	i.end()
+	i.closeEnded()
 	return first
 }
 
@@ -28,8 +28,8 @@ var closedChan = func() chan struct{} {
 	return c
 }()
 
-// end closes the channel of ended.
-func (i *interrupter) end() {
+// closeEnded closes the channel of ended.
+func (i *interrupter) closeEnded() {
 	if c := i.over.Swap(&closedChan); c != nil && c != &closedChan {
 		close(*c)
 	}
