@@ -52,7 +52,7 @@ func (l *epollLoop) rewatch(fd int) {
 func (l *epollLoop) handleAccept(ln *epollListener, fd int, from unix.Sockaddr) {
 	l.a.count(1)
 	l.a.tasks.Add(1)
-	c := newLinuxConn(l, fd, Peer{})
+	c := newLinuxConn(l, fd)
 	if err := c.identify(ln, from); err != nil {
 		l.a.warnPeer(err)
 		go c.Close(nil) // tasks waits for it

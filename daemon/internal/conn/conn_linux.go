@@ -45,7 +45,7 @@ const (
 type linuxConn struct {
 	interrupter
 	loop    *epollLoop
-	peer    Peer
+	peer    Peer // see identify
 	session Session
 	rights  bool // a Unix socket in which descriptors may be queued
 
@@ -84,8 +84,8 @@ type buffer [16 << 10]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-func newLinuxConn(l *epollLoop, fd int, peer Peer) *linuxConn {
-	c := &linuxConn{loop: l, fd: fd, peer: peer}
+func newLinuxConn(l *epollLoop, fd int) *linuxConn {
+	c := &linuxConn{loop: l, fd: fd}
 	c.writer.InitSocket(uintptr(fd))
 	return c
 }

@@ -50,7 +50,7 @@ func TestWaitLeavesInput(t *testing.T) {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	for _, served := range []bool{false, true} {
-		c := newLinuxConn(&epollLoop{a: &Acceptor{busy: func() bool { return true }}}, fds[0], Peer{})
+		c := newLinuxConn(&epollLoop{a: &Acceptor{busy: func() bool { return true }}}, fds[0])
 		if c.served = served; c.tryRead(uintptr(fds[0])) {
 			t.Error("input before there is any")
 		}
