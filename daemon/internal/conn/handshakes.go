@@ -16,44 +16,44 @@ import (
 // takes a CPU for nearly a millisecond, and an attacker with many connections would have all
 // CPUs.
 type handshakes struct {
-	once    sync.Once
-	limiter *fairqueue.Limiter
+	once sync.Once
+	l    *fairqueue.Limiter // see limiter
 }
 
 // most returns how many are computed at a time.
 func (h *handshakes) most() int { return max(1, runtime.GOMAXPROCS(0)-1) }
 
-// slots returns the Limiter, in which the size of each handshake is 1.
-func (h *handshakes) slots() *fairqueue.Limiter {
-	h.once.Do(func() { h.limiter = fairqueue.NewLimiter(int64(h.most())) })
-	return h.limiter
+// limiter returns the Limiter, in which the size of each handshake is 1.
+func (h *handshakes) limiter() *fairqueue.Limiter {
+	h.once.Do(func() { h.l = fairqueue.NewLimiter(int64(h.most())) })
+	return h.l
 }
 
-// A handshake is that of one connection. It has a slot while it is computed.
+// A handshake is that of one connection. It has a Use of the Limiter while it is computed.
 type handshake struct {
-	slots    *fairqueue.Limiter
+	limiter  *fairqueue.Limiter
 	plain    plainConn
 	key      *fairqueue.Key
 	deadline time.Time
 	hold     func(n int64) error // accounts for memory
-	slot     *fairqueue.Use      // nil if it has none
+	use      *fairqueue.Use      // nil if it has none
 }
 
-// begin takes a slot, within the deadline, if h has none. It fails with
+// begin waits until h may be computed, within the deadline, if it has no Use. It fails with
 // os.ErrDeadlineExceeded, or if the connection is interrupted or aborted.
 func (h *handshake) begin() error {
-	if h.slot != nil {
+	if h.use != nil {
 		return nil
 	}
-	h.slot = new(fairqueue.Use)
-	if h.slots.Start(h.slot, 1, h.key) {
+	h.use = new(fairqueue.Use)
+	if h.limiter.Start(h.use, 1, h.key) {
 		return nil
 	}
 	timer := time.NewTimer(time.Until(h.deadline))
 	defer timer.Stop()
 	err := os.ErrDeadlineExceeded
 	select {
-	case <-h.slot.Begun():
+	case <-h.use.Begun():
 		return nil
 	case <-timer.C:
 	case <-h.plain.ended():
@@ -64,10 +64,10 @@ func (h *handshake) begin() error {
 	return err
 }
 
-// end gives the slot back, if h has one.
+// end ends the Use, if h has one.
 func (h *handshake) end() {
-	if h.slot != nil {
-		h.slot.End()
-		h.slot = nil
+	if h.use != nil {
+		h.use.End()
+		h.use = nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 )
 
-// Handshakes that do not end keep no slot from the others. At the end all slots are free.
+// Handshakes that do not end do not keep others from being computed. At the end none is counted.
 func TestHandshakesTogether(t *testing.T) {
 	eachTLS(t, func(t *testing.T, k kind) {
 		h := newHarness(t, k, 100)
@@ -57,18 +57,18 @@ func TestHandshakesTogether(t *testing.T) {
 			<-p.s.ended
 		}
 		testutil.Eventually(t, "no goroutines", func() bool { return runtime.NumGoroutine() <= before })
-		if s := h.tls.handshakes.slots(); s.Used() != 0 || s.Waiting() != 0 {
-			t.Errorf("%d handshakes have a slot, %d wait", s.Used(), s.Waiting())
+		if s := h.tls.handshakes.limiter(); s.Used() != 0 || s.Waiting() != 0 {
+			t.Errorf("%d handshakes are computed, %d wait", s.Used(), s.Waiting())
 		}
 	})
 }
 
-// A handshake that is too late has no slot. A slot is given back once.
-func TestHandshakeSlots(t *testing.T) {
+// A handshake that is too late is not computed. One that has ended makes room for one other.
+func TestHandshakeBeginEnd(t *testing.T) {
 	var h handshakes
-	slots := h.slots()
+	limiter := h.limiter()
 	start := func(d time.Duration) *handshake {
-		return &handshake{slots: slots, plain: new(linuxConn), key: new(fairqueue.Key), deadline: time.Now().Add(d)}
+		return &handshake{limiter: limiter, plain: new(linuxConn), key: new(fairqueue.Key), deadline: time.Now().Add(d)}
 	}
 	var running []*handshake
 	for range h.most() {
@@ -86,22 +86,22 @@ func TestHandshakeSlots(t *testing.T) {
 	next := start(time.Hour)
 	begun := make(chan error)
 	go func() { begun <- next.begin() }()
-	testutil.Eventually(t, "a handshake waits", func() bool { return slots.Waiting() == 1 })
+	testutil.Eventually(t, "a handshake waits", func() bool { return limiter.Waiting() == 1 })
 	running[0].end()
 	running[0].end() // has no effect
 	if err := <-begun; err != nil {
 		t.Error(err)
 	}
 	next.end()
-	if err := next.begin(); err != nil || slots.Used() != int64(h.most()) {
-		t.Errorf("begun again: %v, %d slots are used", err, slots.Used())
+	if err := next.begin(); err != nil || limiter.Used() != int64(h.most()) {
+		t.Errorf("begun again: %v, %d are computed", err, limiter.Used())
 	}
 	next.end()
 	for _, s := range running[1:] {
 		s.end()
 	}
-	if slots.Used() != 0 || slots.Waiting() != 0 {
-		t.Errorf("%d handshakes have a slot, %d wait", slots.Used(), slots.Waiting())
+	if limiter.Used() != 0 || limiter.Waiting() != 0 {
+		t.Errorf("%d handshakes are computed, %d wait", limiter.Used(), limiter.Waiting())
 	}
 }
 
@@ -116,7 +116,7 @@ func TestHandshakeInterrupted(t *testing.T) {
 			"Abort":     {func(c Conn) { c.Abort() }, io.EOF},
 		} {
 			h := newHarness(t, k, 100, func(h *harness) { h.atOnce = true })
-			s := h.tls.handshakes.slots()
+			s := h.tls.handshakes.limiter()
 			s.Start(new(fairqueue.Use), int64(h.tls.handshakes.most()), new(fairqueue.Key))
 			p := h.dialPlain()
 			if _, err := p.conn.Write(clientHello(&heldConn{Conn: p.conn, hold: true})); err != nil {

@@ -32,7 +32,7 @@ func (t *TLS) timeout() time.Duration {
 
 // Handshakes returns how many handshakes are computed, and how many may be at a time.
 func (t *TLS) Handshakes() (n, most int64) {
-	l := t.handshakes.slots()
+	l := t.handshakes.limiter()
 	return l.Used(), l.Limit()
 }
 
@@ -53,7 +53,7 @@ func (t *TLS) Handshakes() (n, most int64) {
 func (t *TLS) Server(c Conn, cfg *tls.Config, pending []byte, key *fairqueue.Key, hold func(n int64) error) (*Secure, error) {
 	s := &Secure{plainConn: c.(plainConn), limits: t}
 	deadline := time.Now().Add(t.timeout())
-	h := &handshake{slots: t.handshakes.slots(), plain: s.plainConn, key: key, deadline: deadline, hold: hold}
+	h := &handshake{limiter: t.handshakes.limiter(), plain: s.plainConn, key: key, deadline: deadline, hold: hold}
 	s.records = recordConn{plain: s.plainConn, pending: pending, handshake: h}
 	s.tls = tls.Server(&s.records, cfg)
 	s.plainConn.SetReadDeadline(deadline)

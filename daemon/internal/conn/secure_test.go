@@ -123,8 +123,8 @@ func TestHandshakeDeadline(t *testing.T) {
 				if !errors.Is(p.s.err, os.ErrDeadlineExceeded) {
 					t.Errorf("ended with %v, want a timeout", p.s.err)
 				}
-				if n := h.tls.handshakes.slots().Used(); n != 0 {
-					t.Errorf("%d handshakes have a slot", n)
+				if n := h.tls.handshakes.limiter().Used(); n != 0 {
+					t.Errorf("%d handshakes are computed", n)
 				}
 			})
 		}
@@ -143,7 +143,7 @@ type quitConn struct{ *heldConn }
 
 func (quitConn) Read([]byte) (int, error) { return 0, io.EOF }
 
-// A client that does not read has no slot, so others finish their handshakes.
+// The handshake of a client that does not read is not counted, so others finish theirs.
 func TestHandshakeThatDoesNotRead(t *testing.T) {
 	eachTLS(t, func(t *testing.T, k kind) {
 		large := noReader()
@@ -165,7 +165,7 @@ func TestHandshakeThatDoesNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			peers = append(peers, p)
-			// The first byte of its flight is there: it has had its slot.
+			// The first byte of its flight is there: the handshake was computed.
 			if _, err := io.ReadFull(p.conn, make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}
