@@ -152,7 +152,6 @@ func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners:  d.cfg.Listeners,
 		Handler:    d.sessions,
-		Busy:       d.sessions.Busy,
 		Warn:       d.limiter.Warn,
 		Changed:    d.HealthChanged,
 		SendBuffer: d.cfg.sendBuffer,

@@ -17,10 +17,6 @@ type Config struct {
 	// for a slog.Logger. Warn is called on goroutines of its own and may wait.
 	Warn func(key, message string, attrs ...any)
 
-	// Busy reports whether a Session that has input will have to wait before it reads it.
-	// Then Wait reads only little of it. Busy may be nil.
-	Busy func() bool
-
 	// Changed is called when Problems may return something else than before. It must
 	// not wait. It may be nil.
 	Changed func()
@@ -41,7 +37,6 @@ type Acceptor struct {
 	handler  Handler
 	warnFunc func(key, message string, attrs ...any)
 	changed  func()
-	busy     func() bool
 	loop     *epollLoop
 
 	sendBuffer int // Config.SendBuffer
@@ -68,12 +63,9 @@ type Stats struct {
 // NewAcceptor returns an Acceptor, which Run makes work. It takes over the
 // sockets of the Listeners.
 func NewAcceptor(cfg Config) (*Acceptor, error) {
-	a := &Acceptor{handler: cfg.Handler, warnFunc: cfg.Warn, changed: cfg.Changed, busy: cfg.Busy}
+	a := &Acceptor{handler: cfg.Handler, warnFunc: cfg.Warn, changed: cfg.Changed}
 	if a.changed == nil {
 		a.changed = func() {}
-	}
-	if a.busy == nil {
-		a.busy = func() bool { return false }
 	}
 	a.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())

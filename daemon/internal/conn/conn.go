@@ -83,13 +83,17 @@ type Handle interface {
 	FD() int
 }
 
-// A Handler returns what to do with new connections.
+// A Handler serves the connections of an Acceptor.
 type Handler interface {
 	// Accept returns the Session of a new connection, and what is written to the
 	// client first. If greeting is nil, nothing is written and the Session is served
 	// at once. Accept is called by the acceptor, by one goroutine. It must not wait,
 	// nor use c for more than Peer, FD, Interrupt and Abort.
 	Accept(c Conn) (s Session, greeting []byte)
+
+	// Busy reports whether a Session that has input will have to wait before it reads it.
+	// Then Wait reads only little of it. Any goroutine may call Busy.
+	Busy() bool
 }
 
 // A Session is what pmcd does for one client.

@@ -39,7 +39,7 @@ func TestReadIsLimited(t *testing.T) {
 	}
 }
 
-// While the acceptor is busy, Wait leaves nearly all input in the socket, whether the
+// While the Handler is busy, Wait leaves nearly all input in the socket, whether the
 // connection was served before or not.
 func TestWaitLeavesInput(t *testing.T) {
 	const size = 10_000
@@ -49,8 +49,10 @@ func TestWaitLeavesInput(t *testing.T) {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
+	var h harness
+	h.alwaysBusy.Store(true)
 	for _, served := range []bool{false, true} {
-		c := newLinuxConn(&epollLoop{a: &Acceptor{busy: func() bool { return true }}}, fds[0])
+		c := newLinuxConn(&epollLoop{a: &Acceptor{handler: &h}}, fds[0])
 		if c.served = served; c.tryRead(uintptr(fds[0])) {
 			t.Error("input before there is any")
 		}

@@ -28,7 +28,7 @@ type kind struct {
 	name    string
 	network string
 	rights  bool   // descriptors may be queued
-	busy    bool   // Config.Busy is true now and then
+	busy    bool   // Busy is true now and then
 	tls     uint16 // the version of TLS; 0 is none
 }
 
@@ -58,12 +58,12 @@ type harness struct {
 
 	changes atomic.Int32 // calls of Config.Changed
 	changed func()       // called by Config.Changed; may be nil
-	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
+	looks   atomic.Int32 // calls of Busy of a kind that is busy
 	tls     TLS
 
 	unread quota.Limit // of the Accounts of Sessions
 
-	alwaysBusy atomic.Bool  // Config.Busy is true
+	alwaysBusy atomic.Bool  // Busy is true
 	serving    sync.RWMutex // locked by a test while sessions that have input are to wait
 	withInput  atomic.Int32 // how often sessions had input
 
@@ -104,7 +104,6 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 		}
 	})
 	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, IdleTime: idleTime,
-		Busy: func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
 		Changed: func() {
 			h.changes.Add(1)
 			if h.changed != nil {
@@ -178,6 +177,8 @@ func (h *harness) Accept(c Conn) (Session, []byte) {
 	}
 	return s, []byte(greeting)
 }
+
+func (h *harness) Busy() bool { return h.alwaysBusy.Load() || h.kind.busy && h.looks.Add(1)%3 > 0 }
 
 // An echo writes back what it reads.
 type echo struct {

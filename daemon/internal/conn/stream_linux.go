@@ -13,14 +13,14 @@ import (
 
 func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }
 
-// smallInput is how much Wait reads of a connection while the acceptor is busy, in bytes. It
+// smallInput is how much Wait reads of a connection while the Handler is busy, in bytes. It
 // is enough for most requests.
 const smallInput = 128
 
 // tryRead reads when there may be input. Only then does it take a buffer. It
 // reports false if there is none.
 func (c *linuxConn) tryRead(fd uintptr) bool {
-	if c.loop.a.busy() {
+	if c.loop.a.handler.Busy() {
 		return c.tryReadLittle(fd)
 	}
 	buf := buffers.Get().(*buffer)

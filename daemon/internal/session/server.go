@@ -148,7 +148,7 @@ func (s *Server) NumClients() int { return s.Clients.Len() }
 // LogClients logs the table of clients, under a title.
 func (s *Server) LogClients(title string) { s.Clients.Log(s.plain, title) }
 
-// Busy reports whether requests wait for slots at the moment.
+// Busy implements conn.Handler: it reports whether requests wait for slots at the moment.
 func (s *Server) Busy() bool { return s.slots.Busy() }
 
 // Abort aborts the connections of all clients. The sessions end by that.
