@@ -19,7 +19,7 @@ const (
 // Clear forgets what belongs to a session, and frees buffers that are too large to be kept. It
 // returns how many bytes the others have.
 func (c *Caller) Clear() (bytes int) {
-	c.Config, c.Client, c.Slot, c.Coroutine, c.Stream, c.Routes, c.pooled = nil, nil, nil, nil, nil, nil, 0
+	c.Config, c.Client, c.Slot, c.Coroutine, c.Routes, c.pooled = nil, nil, nil, nil, nil, 0
 	c.call.Key, c.call.Waiter = nil, nil
 	if c.Result.Cap() > MaxKept {
 		c.Result = pdu.ResultWriter{}

@@ -32,10 +32,10 @@ type Config struct {
 type Caller struct {
 	Config    *Config
 	Client    *clients.Client
-	Slot      *slots.Slot                   // of the client; it is given back before a wait, and taken again with the reply
-	Coroutine *transport.Coroutine          // that runs the session
-	Stream    interface{ Exclusive() bool } // to the client
-	Routes    *routes.Table                 // for the current request
+	Slot      *slots.Slot          // of the client; it is given back before a wait, and taken again with the reply
+	Coroutine *transport.Coroutine // that runs the session
+	MayBlock  bool                 // see transport.Call
+	Routes    *routes.Table        // for the current request
 
 	Out    []byte           // the reply to the client
 	Result pdu.ResultWriter // writes to Out
@@ -64,7 +64,7 @@ func (c *Caller) NewCall(context int32, profile *pdu.Profile, req []byte) transp
 }
 
 func (c *Caller) send(conn *agentset.Conn, call *transport.Call) (transport.Reply, error) {
-	call.MayBlock = c.Stream.Exclusive()
+	call.MayBlock = c.MayBlock
 	reply, err := conn.Send(call)
 	if err != nil {
 		defer c.Slot.TakeAgain()

@@ -130,7 +130,7 @@ func (r *request) dispatch(b []byte) error {
 	s, c := r.s, &r.calls
 	s.countIn(b)
 	_, t, _ := pdu.Header(b)
-	c.Routes, c.Stream = s.srv.cfg.Routes(), s.stream
+	c.Routes, c.MayBlock = s.srv.cfg.Routes(), s.stream.Exclusive()
 	if s.client.Version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}
