@@ -129,34 +129,42 @@ func (s *session) Serve() { s.srv.coroutines.Serve(s) }
 
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
-	tooMany := false
-	if s.err == nil {
-		err := s.stream.Wait()
-		if err == nil {
-			err = s.awaitAnswer()
-			tooMany = err != nil
-		}
-		if err == nil {
-			s.begin()
-			if s.srv.slots.Busy() { // there may be many that wait
-				s.stream.Compact()
-			}
-			s.cpu.Take()
-			if !s.srv.calls.Ended.Load() {
-				return true
-			}
-			err = io.EOF
-		}
-		if errors.Is(err, conn.ErrParked) { // another goroutine may have s by now
-			return false
-		}
-		s.err = err
+	err, tooMany := s.err, false
+	if err == nil {
+		tooMany, err = s.awaitInput()
 	}
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, conn.ErrParked): // another goroutine may have s by now
+		return false
+	}
+	s.err = err
 	if !tooMany { // no slot for what is closed at once
 		s.cpu.Take() // thousands may end at a time
 	}
 	s.end()
 	return false
+}
+
+// awaitInput waits for input, and until it may be handled. TooMany reports that the client is one
+// too many of those that wait for their first answer.
+func (s *session) awaitInput() (tooMany bool, err error) {
+	if err := s.stream.Wait(); err != nil {
+		return false, err
+	}
+	if err := s.awaitAnswer(); err != nil {
+		return true, err
+	}
+	s.begin()
+	if s.srv.slots.Busy() { // there may be many that wait
+		s.stream.Compact()
+	}
+	s.cpu.Take()
+	if s.srv.calls.Ended.Load() {
+		return false, io.EOF
+	}
+	return false, nil
 }
 
 // HandleInput implements transport.Session: it answers the client.
