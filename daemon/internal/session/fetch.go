@@ -26,20 +26,17 @@ var hostnameID = pdu.NewPMID(2, 0, 21)
 
 // A fetchRequest is a FETCH or a HIGHRES_FETCH.
 type fetchRequest struct {
-	s        *session
-	calls    *calls.Caller
-	pdu      *pdu.Fetch
-	distinct *distinct
-	high     bool // HIGHRES_FETCH, which agents do not know
+	*request
+	high bool // HIGHRES_FETCH, which agents do not know
 }
 
-// answer returns the reply to b.
-func (r fetchRequest) answer(b []byte) ([]byte, error) {
+// reply returns the reply to b.
+func (r fetchRequest) reply(b []byte) ([]byte, error) {
 	_, t, _ := pdu.Header(b)
 	if r.high {
 		binary.BigEndian.PutUint32(b[4:], uint32(pdu.TypeFetch)) // the rest is the same
 	}
-	m, c, srv := r.pdu, r.calls, r.s.srv
+	m, c, srv := &r.fetch, &r.calls, r.s.srv
 	if _, err := pdu.ParseInto(b, m); err != nil {
 		return nil, pdu.ErrnoIPC
 	}
@@ -127,7 +124,7 @@ func (r fetchRequest) fetchOne(call *transport.Call, domain int) error {
 	}
 	code := calls.Errno(err)
 	r.begin()
-	for _, id := range r.pdu.PMIDs {
+	for _, id := range r.fetch.PMIDs {
 		r.calls.Result.Fail(id, code)
 	}
 	return r.finish()
@@ -144,7 +141,7 @@ func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
 		return err
 	}
 	b := r.calls.Out[start:]
-	return r.checked(a, conn, b, pdu.CheckResult(b, r.pdu.PMIDs))
+	return r.checked(a, conn, b, pdu.CheckResult(b, r.fetch.PMIDs))
 }
 
 // checked handles the outcome of a check of b, the RESULT of an agent. If err is nil,
@@ -169,7 +166,7 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 // their work in its time.
 func (r fetchRequest) fetchSeveral(call *transport.Call) error {
 	defer r.calls.Reset()
-	for rest := r.pdu.PMIDs; len(rest) > 0; {
+	for rest := r.fetch.PMIDs; len(rest) > 0; {
 		domain, n := domainRun(rest)
 		f := &r.calls.Sub(domain).Fetch
 		f.PMIDs = append(f.PMIDs, rest[:n]...)
@@ -204,7 +201,7 @@ func (r fetchRequest) fetchSeveral(call *transport.Call) error {
 		}
 		r.calls.Result.Join(&p.Sets)
 	}
-	for rest := r.pdu.PMIDs; len(rest) > 0; {
+	for rest := r.fetch.PMIDs; len(rest) > 0; {
 		domain, n := domainRun(rest)
 		r.calls.Result.Move(&r.calls.Sub(domain).Sets, n)
 		rest = rest[n:]
@@ -222,7 +219,7 @@ func (r fetchRequest) repeat() error {
 	if r.s.beginLarge(n); r.s.srv.calls.Ended.Load() {
 		return pdu.ErrnoNoAgent // hundreds may have waited
 	}
-	c := r.calls
+	c := &r.calls
 	c.Ans, err = pdu.AppendRepeated(append(c.Ans[:0], c.Out[:noticeLen]...), c.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
 	c.Out, c.Ans = c.Ans, c.Out
 	return err

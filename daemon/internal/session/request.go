@@ -156,7 +156,7 @@ func (r *request) dispatch(b []byte) error {
 	case pdu.TypeProfile:
 		err = s.setProfile(b)
 	case pdu.TypeFetch, pdu.TypeHighResFetch:
-		out, err = fetchRequest{s, c, &r.fetch, &r.distinct, t == pdu.TypeHighResFetch}.answer(b)
+		out, err = fetchRequest{r, t == pdu.TypeHighResFetch}.reply(b)
 		defer s.endLarge() // when the reply is written
 	case pdu.TypeDescReq, pdu.TypeInstanceReq, pdu.TypeTextReq:
 		out, err = lookup(c, b)
