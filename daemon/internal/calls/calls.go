@@ -93,7 +93,7 @@ func (c *Caller) recv(a *agentset.Agent, conn *agentset.Conn, call *transport.Ca
 	if w, ok := conn.Transport.(*transport.Worker); ok && w.Concurrent() {
 		c.Slot.TakeAgain() // many may call such an agent at a time
 	}
-	since := time.Now()
+	asked := time.Now()
 	b, err := reply.Recv(c.fromPool(dst))
 	if err != nil {
 		if errors.Is(err, transport.ErrLate) {
@@ -103,10 +103,10 @@ func (c *Caller) recv(a *agentset.Agent, conn *agentset.Conn, call *transport.Ca
 		return nil, c.failed(conn, call, false, err)
 	}
 	c.Slot.TakeAgain()
-	if !call.Batched {
-		since = call.Began
+	if !call.Batched { // the session has waited for no other agent since Send
+		asked = call.Began
 	}
-	a.RequestAnswered(call.Began, since, call.Done)
+	a.RequestAnswered(call.Began, asked, call.Done)
 	return b, nil
 }
 
