@@ -23,7 +23,7 @@ import (
 // A Client is the pmcd end of a stream to a PMDA.
 //
 // A Client usually has no goroutine of its own. A goroutine that waits for a
-// reply, or for a slot to send, reads the stream if no other goroutine does. It
+// reply, or to be admitted, reads the stream if no other goroutine does. It
 // passes each reply on to the call that the reply belongs to. This saves a
 // wakeup for each reply, and a caller that is busy with another agent does not
 // hold up the callers behind it.
@@ -70,12 +70,12 @@ type Client struct {
 
 	mu          sync.Mutex     // guards the following; not held over I/O
 	inflight    []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
-	granted     int            // slots given to calls that are not yet in inflight
-	exclusive   bool           // no request may follow the last one that got a slot, before its reply
+	admitted    int            // calls that may be sent and are not yet in inflight
+	exclusive   bool           // no request may follow the last one that was admitted, before its reply
 	depth       int            // how many requests may be in flight: maxDepth, or less after a slow reply
 	maxDepth    int            // opt.Depth, or 1 if the agent was ever not ready
 	reading     bool
-	waiting     fairqueue.Queue[*pendingCall] // for a slot
+	waiting     fairqueue.Queue[*pendingCall] // to be admitted
 	freeCalls   []*pendingCall                // for reuse
 	exitErr     error                         // why the agent's process has ended; what it wrote can still be read
 	err         error                         // why the Client has ended
@@ -129,7 +129,7 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 		c.mu.Unlock()
 		return nil, err
 	}
-	c.granted--
+	c.admitted--
 	c.out, c.backlog = out, c.backlog[:0]
 	if sendProfile {
 		c.profile, c.sentFor = call.Profile, call.Origin.Client

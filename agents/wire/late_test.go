@@ -32,7 +32,7 @@ func TestReplyReadByAnotherCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// So does a caller that waits for a slot.
+	// So does a caller that waits to be admitted.
 	first = sendDescReqTimeout(t, c, 0, true)
 	var wg sync.WaitGroup
 	for range 2 {
@@ -82,7 +82,7 @@ func TestLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-g.entered
-	waited := make(chan error) // by a caller that waits for the slot
+	waited := make(chan error) // by a caller that waits to be admitted
 	go func() {
 		waited <- transporttest.Do(client, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 	}()
@@ -106,7 +106,7 @@ func TestLate(t *testing.T) {
 	transporttest.Test(t, client, metricID)
 }
 
-// A caller that waits for a slot for longer than its timeout gives up. This does
+// A caller that waits to be admitted for longer than its timeout gives up. This does
 // not make the agent late.
 func TestTimeoutWhileWaiting(t *testing.T) {
 	testutil.CheckGoroutines(t)

@@ -6,7 +6,7 @@ import (
 )
 
 // Notify implements transport.Transport. The acceptor calls it, so it must not wait: a request
-// that is being written has sendMu for long, and has a slot, so nothing is flushed then.
+// that is being written has sendMu for long, and is admitted, so nothing is flushed then.
 func (c *Client) Notify(n transport.Notice) {
 	if !c.attrs {
 		n.Attrs = nil
@@ -17,7 +17,7 @@ func (c *Client) Notify(n transport.Notice) {
 	c.notices.Add(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusal() == nil && !c.reading && len(c.inflight)+c.granted == 0 {
+	if c.refusal() == nil && !c.reading && len(c.inflight)+c.admitted == 0 {
 		c.flushLocked()
 	}
 }
@@ -59,7 +59,7 @@ func (c *Client) flushLocked() {
 	if !c.notices.Any() {
 		return
 	}
-	c.granted++ // so that no request is sent before the notices
+	c.admitted++ // so that no request is sent before the notices
 	c.mu.Unlock()
 	again, err := true, error(nil)
 	for again && err == nil { // notices may be added meanwhile

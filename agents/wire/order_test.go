@@ -82,7 +82,7 @@ func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
 	}
 }
 
-// A caller that waits for a slot gives up at its own timeout, also while it reads
+// A caller that waits to be admitted gives up at its own timeout, also while it reads
 // the reply of another call that has more time.
 func TestTimeoutWhileReadingForAnother(t *testing.T) {
 	forEachPair(t, testTimeoutWhileReadingForAnother)
@@ -105,7 +105,7 @@ func testTimeoutWhileReadingForAnother(t *testing.T, pair pairFunc) {
 	}
 }
 
-// A caller that waits for a slot gives up at its own timeout, also while it reads an
+// A caller that waits to be admitted gives up at its own timeout, also while it reads an
 // overdue reply of which a part has come. The agent is not late because of it.
 func TestTimeoutWhileReadingOverdueReply(t *testing.T) {
 	forEachPair(t, testTimeoutWhileReadingOverdueReply)

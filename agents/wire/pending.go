@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A pendingCall is a Call that waits for a slot or for its reply. It is the Reply
+// A pendingCall is a Call that waits to be admitted or for its reply. It is the Reply
 // that Send returns.
 type pendingCall struct {
 	client       *Client
@@ -23,7 +23,7 @@ type pendingCall struct {
 	deadline time.Time                    // for the reply; set with began
 	answered time.Time                    // when the reply was read
 	item     fairqueue.Item[*pendingCall] // in Client.waiting
-	granted  bool
+	admitted bool
 	blocked  bool // the caller waits for wake
 	done     bool // err or reply is set
 	err      error

@@ -130,7 +130,7 @@ func (c *Client) next(now time.Time) {
 	}
 	c.grant()
 	c.wakeReader()
-	if len(c.inflight)+c.granted == 0 && c.refusal() == nil {
+	if len(c.inflight)+c.admitted == 0 && c.refusal() == nil {
 		c.flushLocked()
 	}
 	if c.exitErr != nil && len(c.inflight) == 0 {
@@ -149,7 +149,7 @@ func earlier(a, b time.Time) time.Time {
 // unsolicited handles what came after the last reply that was due: NOTREADY or
 // READY, or an error. The caller holds mu.
 func (c *Client) unsolicited() error {
-	for c.err == nil && len(c.inflight)+c.granted == 0 && len(c.unparsed) >= pdu.HeaderLen {
+	for c.err == nil && len(c.inflight)+c.admitted == 0 && len(c.unparsed) >= pdu.HeaderLen {
 		n, t, _ := pdu.Header(c.unparsed)
 		if t != pdu.TypeError || n != 16 {
 			return fmt.Errorf("unsolicited %v PDU: %w", t, pdu.ErrnoIPC)

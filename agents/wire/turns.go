@@ -8,8 +8,8 @@ import (
 
 // This file decides which caller may send and which one reads the stream.
 
-// acquire waits for a slot, for the call's timeout at most. Calls that wait take turns
-// by their Keys. Calls that have slots at the same time may be sent in any order.
+// acquire waits until call is admitted, for its timeout at most. Calls that wait take turns
+// by their Keys. Calls that are admitted at the same time may be sent in any order.
 func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		defer timer.Stop()
 		expired = timer.C
 	}
-	for !f.granted && !f.done {
+	for !f.admitted && !f.done {
 		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with other requests, not late
 			c.waiting.Remove(&f.item)
 			c.recycle(f)
@@ -77,13 +77,13 @@ const maxQuickReply = 10 * time.Millisecond
 
 // admits reports whether f may be sent now. The caller holds mu.
 func (c *Client) admits(f *pendingCall) bool {
-	n := len(c.inflight) + c.granted
+	n := len(c.inflight) + c.admitted
 	return n == 0 || n < c.depth && f.smallRequest && !c.exclusive
 }
 
-// admit gives f a slot. The caller holds mu.
+// admit lets f be sent. The caller holds mu.
 func (c *Client) admit(f *pendingCall) {
-	c.granted++
+	c.admitted++
 	c.exclusive = !f.smallRequest
 }
 
@@ -101,19 +101,18 @@ func (c *Client) refusal() error {
 	return nil
 }
 
-// release gives back a slot that was granted but not used. The caller holds mu.
+// release undoes admit for a call that is not sent. The caller holds mu.
 func (c *Client) release() {
-	c.granted--
+	c.admitted--
 	c.grant()
 }
 
-// grant gives the free slots to the waiting calls whose turn it is. The caller holds
-// mu.
+// grant admits the waiting calls whose turn it is, as far as it can. The caller holds mu.
 func (c *Client) grant() {
 	for c.waiting.Len() > 0 && c.admits(c.waiting.Peek().Value) {
 		f := c.waiting.Pop().Value
 		c.admit(f)
-		f.granted = true
+		f.admitted = true
 		c.wake(f)
 	}
 }
@@ -146,8 +145,8 @@ func (c *Client) wakeReader() {
 	}
 }
 
-// refuseWaiting ends the wait of all calls for a slot because of err. The caller holds
-// mu.
+// refuseWaiting ends the wait of all calls to be admitted because of err. The caller
+// holds mu.
 func (c *Client) refuseWaiting(err error) {
 	for c.waiting.Len() > 0 {
 		c.finish(c.waiting.Pop().Value, err)
