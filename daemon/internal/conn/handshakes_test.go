@@ -63,7 +63,7 @@ func TestHandshakesTogether(t *testing.T) {
 	})
 }
 
-// A handshake that is too late is not computed. One that has ended makes room for one other.
+// A handshake that is too late is not computed. When one has ended, one other begins.
 func TestHandshakeBeginEnd(t *testing.T) {
 	var h handshakes
 	limiter := h.limiter()
