@@ -46,6 +46,7 @@ func TestPeerLoginDialogue(t *testing.T) {
 		{"no response", attr("PLAIN\x00"), badProt},
 		{"no NUL, and no response", attr("PLAIN"), "challenge "},
 		{"not offered", attr("SCRAM-SHA-1\x00n,,n=root,r=abc"), noMech},
+		{"not offered, but libsasl2 takes it for PLAIN", attr("PLAIN-PLUS\x00\x00root\x00root"), noMech},
 		{"EXTERNAL", attr("EXTERNAL\x00root"), noMech},
 		{"unknown", attr("NONESUCH\x00"), noMech},
 		{"empty", attr(""), badParam},
@@ -222,7 +223,7 @@ func TestPeerNoClearPasswords(t *testing.T) {
 		{"tcp", pdu.FeatureSecure | pdu.FeatureSecureAck, true},
 		{"unix", 0, true},
 	} {
-		for _, mechanism := range []string{"PLAIN", "plain", "LOGIN"} {
+		for _, mechanism := range []string{"PLAIN", "plain", "LOGIN", "PLAIN-PLUS", "login-plus"} {
 			c, _ := h.greeted(tt.network)
 			c.creds(pdu.FeatureAuth | tt.flags)
 			if tt.flags != 0 {
@@ -238,7 +239,7 @@ func TestPeerNoClearPasswords(t *testing.T) {
 			}
 			c.respond(mechanism + "\x00" + response)
 			switch {
-			case !tt.clear:
+			case !tt.clear || strings.HasSuffix(strings.ToUpper(mechanism), "-PLUS"):
 				c.want(mechanism, noMech)
 			case mechanism == "LOGIN":
 				c.want(mechanism, "challenge Password:")

@@ -110,7 +110,8 @@ func (r *request) exchangeLogin() (name string, err error) {
 		return "", loginErrorOf(err)
 	}
 	defer x.Close()
-	answer := []byte(r.s.srv.offered(mechs, r.s.stream))
+	offered := r.s.srv.offered(mechs, r.s.stream)
+	answer := []byte(offered)
 	for first := true; ; first = false {
 		b, err := r.calls.Reply(&pdu.Attr{Value: answer})
 		if err == nil {
@@ -124,7 +125,7 @@ func (r *request) exchangeLogin() (name string, err error) {
 			return "", err
 		}
 		if first {
-			if err := r.checkMechanism(in); err != nil {
+			if err := r.checkMechanism(in, offered); err != nil {
 				return "", err
 			}
 		}
@@ -220,23 +221,31 @@ func (s *Server) offered(mechs string, c conn.Conn) string {
 }
 
 // isClear reports whether a mechanism sends the password in clear text.
-func isClear(mechanism string) bool {
-	return slices.ContainsFunc(clearMechanisms, func(m string) bool { return strings.EqualFold(m, mechanism) })
+func isClear(mechanism string) bool { return hasMechanism(clearMechanisms, mechanism) }
+
+// hasMechanism reports whether a mechanism is in a list. As for libsasl2, case does not matter.
+func hasMechanism(list []string, mechanism string) bool {
+	return slices.ContainsFunc(list, func(m string) bool { return strings.EqualFold(m, mechanism) })
 }
 
 // checkMechanism looks at the first message of a login: the name of a mechanism, up to a NUL.
+// Only what was offered is used: libsasl2 takes other names, too, such as PLAIN-PLUS for PLAIN.
 // A password in clear text is not for the network.
-func (r *request) checkMechanism(in []byte) error {
+func (r *request) checkMechanism(in []byte, offered string) error {
 	name, _, _ := bytes.Cut(in, []byte{0})
-	if _, secure := r.s.stream.(*conn.Secure); secure || r.s.client.Peer.HasUser || !isClear(string(name)) {
-		return nil
-	}
 	mechanism := strings.ToUpper(string(name))
-	if r.s.srv.cfg.NoClearPasswords {
+	_, secure := r.s.stream.(*conn.Secure)
+	inClear := isClear(mechanism) && !secure && !r.s.client.Peer.HasUser
+	switch {
+	case len(in) == 0: // libsasl2 has an error of its own for it
+	case inClear && r.s.srv.cfg.NoClearPasswords:
 		return &loginError{code: errnoNoMech, err: fmt.Errorf("mechanism %s sends passwords in clear text, which --no-clear-passwords does not allow without TLS", mechanism)}
+	case !hasMechanism(strings.Fields(offered), mechanism):
+		return &loginError{code: errnoNoMech, err: errors.New("it uses a mechanism that was not offered")}
+	case inClear:
+		r.s.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
+			"client", r.s.client.Num, "address", r.s.client.Addr, "mechanism", mechanism)
 	}
-	r.s.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
-		"client", r.s.client.Num, "address", r.s.client.Addr, "mechanism", mechanism)
 	return nil
 }
 
