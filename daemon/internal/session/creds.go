@@ -126,10 +126,11 @@ func (e *handshakeError) Unwrap() error { return e.err }
 func (s *session) setContainer(b []byte) []pdu.Errno {
 	var m pdu.Attr
 	if _, err := pdu.ParseInto(b, &m); err != nil || m.Code != pdu.AttrContainer {
+		s.checkAccount() // it goes on without one
 		return []pdu.Errno{pdu.ErrnoIPC}
 	}
 	if !clients.ValidContainer(m.Value) {
-		s.checkAccount() // it goes on without one
+		s.checkAccount()
 		return []pdu.Errno{pdu.ErrnoEINVAL}
 	}
 	s.client.Container.Set(string(m.Value))
