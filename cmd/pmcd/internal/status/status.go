@@ -81,7 +81,7 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 	for i, a := range agents {
 		r.Agents[i] = ctl.Agent{
 			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: by(a.Since), PID: a.PID, Note: a.Note,
-			Restarts: a.Restarts, Failures: a.Failures, NextStart: by(a.NextStart),
+			Restarts: a.Restarts, Failures: a.Failures, NextStart: timerByNow(a.NextStart, now),
 			LastError: a.LastError, ErrorAt: by(a.ErrorAt), StderrTail: a.StderrTail,
 			Requests: a.Requests, Errors: a.Errors, Abandoned: a.Abandoned,
 			MeanUS: a.Mean.Microseconds(), MaxUS: a.Max.Microseconds(),
@@ -102,17 +102,23 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 	return r
 }
 
-// byNow returns a time that was taken before, or of a timer, by the clock as it is now: the clock
-// may have been set since. So the status of a host whose clock was wrong at the start does not say
-// that pmcd is up for 50 years. A difference of less than a month is the time in which the host was
-// suspended, or a correction: the times agree with those of the log then.
+// byNow returns a past time by the clock as it is now: the clock may have been set since. So the
+// status of a host whose clock was wrong at the start does not say that pmcd is up for 50 years. A
+// difference of less than a month is the time in which the host was suspended, or a correction: the
+// times agree with those of the log then.
 func byNow(t, now time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
 	age := now.Sub(t)
 	if set := now.Round(0).Sub(t.Round(0)) - age; set.Abs() < 30*24*time.Hour {
 		return t
 	}
-	return now.Add(-age)
+	return timerByNow(t, now)
+}
+
+// timerByNow returns the time of a timer by the clock as it is now: the clock does not matter to
+// timers, nor does the time in which the host was suspended.
+func timerByNow(t, now time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return now.Add(t.Sub(now))
 }

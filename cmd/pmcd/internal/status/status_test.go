@@ -29,3 +29,20 @@ func TestByNow(t *testing.T) {
 		t.Errorf("no time: %v", got)
 	}
 }
+
+// However the clock was set, a timer is as far ahead as it is. So a restart due in a minute is not
+// said to come in a day.
+func TestTimerByNow(t *testing.T) {
+	began := time.Now()
+	next := began.Add(time.Minute)
+	const day = 24 * time.Hour
+	for _, step := range []time.Duration{0, time.Hour, -day, day, 365 * day} {
+		now := testutil.ClockSet(began, step)
+		if got := timerByNow(next, now).Round(0).Sub(now.Round(0)); got != time.Minute {
+			t.Errorf("clock set by %v: in %v, want a minute", step, got)
+		}
+	}
+	if got := timerByNow(time.Time{}, began); !got.IsZero() {
+		t.Errorf("no time: %v", got)
+	}
+}
