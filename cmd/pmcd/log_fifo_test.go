@@ -100,11 +100,7 @@ func TestLogToFullFIFO(t *testing.T) {
 	}) {
 		t.Fatal("pmcd does not start")
 	}
-	for _, size := range []int{4096, 1} {
-		for err = nil; err == nil; {
-			_, err = syscall.Write(fifo, make([]byte, size))
-		}
-	}
+	fillPipe(fifo)
 	for range 3 {
 		f, err := pmcdtest.Connect(p.At("run/sock"))
 		if err != nil {
@@ -115,5 +111,14 @@ func TestLogToFullFIFO(t *testing.T) {
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// fillPipe writes to a pipe in non-blocking mode until it is full.
+func fillPipe(pipe int) {
+	for _, size := range []int{4096, 1} {
+		for err := error(nil); err == nil; {
+			_, err = syscall.Write(pipe, make([]byte, size))
+		}
 	}
 }

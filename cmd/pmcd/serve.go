@@ -206,7 +206,7 @@ func (s *server) startHelper() (err error) {
 	if s.user == nil || s.user.UID == 0 {
 		return nil
 	}
-	if s.helper, err = privsep.StartHelper(s.ctx, s.opt.ConfigFile(), s.user, s.opt.EndWithRoot || s.notifier != nil, s.log, s.out.Output); err != nil {
+	if s.helper, err = privsep.StartHelper(s.ctx, s.opt.ConfigFile(), s.user, s.opt.EndWithRoot || s.notifier != nil, s.log); err != nil {
 		return err
 	}
 	s.onClose(s.helper.Stop)

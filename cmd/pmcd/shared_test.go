@@ -2,25 +2,33 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/launch/shared"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
-// sharing is a place with two built-in agents that need root's rights.
+// sharing is a place with two built-in agents that need root's rights and answer.
 func sharing(t *testing.T) *privileged {
+	t.Helper()
+	p := sharingPlace(t)
+	p.start()
+	p.bothAnswer()
+	return p
+}
+
+func sharingPlace(t *testing.T) *privileged {
 	t.Helper()
 	p := privilegedPlace(t)
 	p.Write("conf", sharedConf)
 	p.Write("pmns", "root { pmcd proc xfs }\npmcd { numclients 2:0:3 }\nproc { nprocs 3:8:99 }\n"+
 		"xfs { control }\nxfs.control { reset 11:16:79 }\n")
-	p.start()
-	p.bothAnswer()
 	return p
 }
 
@@ -97,6 +105,40 @@ func TestPeerSharedProcess(t *testing.T) {
 	p.kill("pmcd-agent: xfs")
 	p.bothAnswer()
 	p.awaitPids("alone", func(proc, xfs int) bool { return proc == before["proc"] && xfs != before["xfs"] })
+}
+
+// A log that is not read stops neither the root helper, which warns of PATH at its start, nor its
+// agents when their process has failed.
+func TestPeerSharedProcessFullLog(t *testing.T) {
+	p := sharingPlace(t)
+	if err := syscall.Mkfifo(p.At("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := syscall.Open(p.At("fifo"), syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fifo)
+	fillPipe(fifo)
+	cmd := p.Command("-U", "pcp", "-F", "-l", "fifo")
+	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH")+":"+p.At("run")) // others can write there
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill() // and the rest ends with it
+		cmd.Wait()
+	}()
+	p.pid = cmd.Process.Pid
+	p.bothAnswer()
+	p.root = pmcdtest.Children(p.pid)[roothelper.Name]
+	p.kill(shared.Name)
+	p.bothAnswer()
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	pmcdtest.AwaitEnd(t, p.root)
 }
 
 // An agent that needs a log or a user of its own has a process of its own.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,13 +36,27 @@ type Helper struct {
 	// manager to start both again.
 	EndDaemon bool
 	log       *slog.Logger
+	stderr    *child.Stderr
+}
+
+// A helperOutput logs lines that the root helper or its process for agents has written. They
+// have the name of the process.
+type helperOutput struct{ log *slog.Logger }
+
+// Write implements io.Writer. b is whole lines.
+func (o helperOutput) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		o.log.Info("{text}", "text", strings.TrimSuffix(line, "\n"), logtext.Bare())
+	}
+	return len(b), nil
 }
 
 // StartHelper starts the root helper of a daemon that will become id. config is the
-// configuration file, "" for the embedded configuration. stderr is the standard error
-// output of the root helper. StartHelper returns an error if ctx ends first: the file
-// system of config may not answer.
-func StartHelper(ctx context.Context, config string, id *Identity, endDaemon bool, log *slog.Logger, stderr *os.File) (*Helper, error) {
+// configuration file, "" for the embedded configuration. The output of the root
+// helper is a pipe and goes to log, which does not block: so does the root helper not, while the
+// log is not read. StartHelper returns an error if ctx ends first: the file system of config may
+// not answer.
+func StartHelper(ctx context.Context, config string, id *Identity, endDaemon bool, log *slog.Logger) (*Helper, error) {
 	files := trustFiles(os.Getenv)
 	trustAll, problem := trustAgents(files, os.Getenv)
 	if problem != nil {
@@ -56,11 +71,17 @@ func StartHelper(ctx context.Context, config string, id *Identity, endDaemon boo
 	if trustAll {
 		args = append(args, trustArg)
 	}
-	client, err := roothelper.Start(roothelper.Self, args, stderr)
+	stderr, err := child.NewStderr(helperOutput{log})
 	if err != nil {
 		return nil, err
 	}
-	return &Helper{Client: client, Rights: r, EndDaemon: endDaemon, log: log}, nil
+	client, err := roothelper.Start(roothelper.Self, args, stderr.File())
+	stderr.Started()
+	if err != nil {
+		stderr.Close()
+		return nil, err
+	}
+	return &Helper{Client: client, Rights: r, EndDaemon: endDaemon, log: log, stderr: stderr}, nil
 }
 
 // Stop ends the root helper, whose agents have ended already.
@@ -68,6 +89,7 @@ func (h *Helper) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	h.Close(ctx)
+	h.stderr.Close()
 }
 
 // Watch waits until the root helper has ended, or ctx when the daemon ends. If the root
