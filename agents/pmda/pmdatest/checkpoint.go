@@ -16,7 +16,8 @@ import (
 // agents.Checkpoint: the fetch returns the error of the context without further calls, and
 // leaves nothing behind. Later fetches have the instances and values of an agent of which
 // no fetch has ended early. It fetches a metric of each cluster and instance domain, and
-// returns the number of calls in complete fetches. start starts an agent.
+// returns the number of calls in complete fetches. start starts an agent, whose
+// values must not differ from fetch to fetch otherwise.
 func CheckCheckpoints(t *testing.T, start func() *Harness) (calls int) {
 	t.Helper()
 	type group struct {
@@ -44,7 +45,8 @@ func CheckCheckpoints(t *testing.T, start func() *Harness) (calls int) {
 			continue
 		}
 		if again, _ := h.fetchUntil(name, 0); !reflect.DeepEqual(again, want) {
-			t.Logf("%s differs from fetch to fetch", name)
+			t.Errorf("%s: there are %d values (error %v), then %d (error %v), which are not the same",
+				name, len(want.Values), want.Err, len(again.Values), again.Err)
 			continue
 		}
 		for ends := 1; ends < n+3; ends += max(n/3, 1) { // the first fetch makes more calls
