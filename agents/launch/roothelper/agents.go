@@ -13,26 +13,11 @@ import (
 // error is an *Untrusted if a user other than root can change what would be
 // executed.
 func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {
-	s.configMu.Lock()
-	defer s.configMu.Unlock()
-	// Lines that were read earlier come from a file that only root could change.
-	// That must be true of the file as it is now, too.
-	if !s.cfg.TrustAll {
-		if err := checkConfig(s.cfg.ConfigFile, s.cfg.owner); err != nil {
-			return nil, "", err
-		}
+	if a, err = s.line(domain, digest); err != nil {
+		return nil, "", err
 	}
-	a = s.agents[domain]
-	if !hasDigest(a, digest) {
-		lines, err := s.readConfig()
-		if err != nil {
-			return nil, "", err
-		}
-		s.agents = lines
-		if a = lines[domain]; !hasDigest(a, digest) {
-			return nil, "", fmt.Errorf("the line of this agent in %s has changed since pmcd read it: send pmcd SIGHUP", cmp.Or(s.cfg.ConfigFile, "the embedded configuration"))
-		}
-	}
+	// The file system of this agent may not answer, so configMu is not held: other agents
+	// are started meanwhile.
 	switch {
 	case s.cfg.BuiltIn != nil && s.cfg.BuiltIn(a):
 		return a, Self, nil
@@ -43,6 +28,31 @@ func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program
 		return nil, "", err
 	}
 	return a, program, nil
+}
+
+// line returns the line of a domain if it has the digest.
+func (s *server) line(domain int, digest [32]byte) (*pmcdconf.Agent, error) {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	// Lines that were read earlier come from a file that only root could change.
+	// That must be true of the file as it is now, too.
+	if !s.cfg.TrustAll {
+		if err := checkConfig(s.cfg.ConfigFile, s.cfg.owner); err != nil {
+			return nil, err
+		}
+	}
+	if a := s.agents[domain]; hasDigest(a, digest) {
+		return a, nil
+	}
+	lines, err := s.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	s.agents = lines
+	if a := lines[domain]; hasDigest(a, digest) {
+		return a, nil
+	}
+	return nil, fmt.Errorf("the line of this agent in %s has changed since pmcd read it: send pmcd SIGHUP", cmp.Or(s.cfg.ConfigFile, "the embedded configuration"))
 }
 
 // hasDigest reports whether a, which may be nil, has the digest d.

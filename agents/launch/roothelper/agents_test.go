@@ -9,7 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -83,6 +85,38 @@ func TestReadUntrusted(t *testing.T) {
 	if a, _, err := s.lookup(1, digest(s.agents[1])); err != nil || a.Name != "good" {
 		t.Errorf("got %v, %v", a, err)
 	}
+}
+
+// While the file system of one agent does not answer, others are started.
+func TestLookupHangs(t *testing.T) {
+	list := []pmcdconf.Agent{{Name: "hangs", Domain: 1, Kind: pmcdconf.DSO}, {Name: "other", Domain: 2, Kind: pmcdconf.DSO}}
+	called, release := make(chan bool), make(chan bool)
+	s := &server{cfg: Config{Embedded: list, BuiltIn: func(a *pmcdconf.Agent) bool {
+		if a.Name == "hangs" {
+			close(called)
+			<-release
+		}
+		return true
+	}}}
+	ended := make(chan error, 2)
+	lookup := func(a *pmcdconf.Agent) {
+		_, _, err := s.lookup(a.Domain, digest(a))
+		ended <- err
+	}
+	go lookup(&list[0])
+	<-called
+	go lookup(&list[1])
+	await := func() {
+		select {
+		case err := <-ended:
+			must(t, err)
+		case <-time.After(testutil.Hangs):
+			t.Error("an agent waits for another one")
+		}
+	}
+	await()
+	close(release)
+	await()
 }
 
 // The helper does not wait for the writer of a FIFO in the place of the file.

@@ -71,7 +71,7 @@ type server struct {
 	cfg  Config
 	conn conn
 
-	configMu sync.Mutex              // held while the configuration file is read
+	configMu sync.Mutex              // held while the configuration file is checked and read
 	agents   map[int]*pmcdconf.Agent // by domain, as last read; guarded by configMu
 
 	containerSlots chan struct{} // has one element for each request about a container in progress
