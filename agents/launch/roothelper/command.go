@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,14 +76,19 @@ func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 		return "", nil // pmcd does not start it
 	}
 	argv, _ := child.Substitute(a.Argv)
+	// LookPath would look up the whole path, also through a directory of another user,
+	// which can be on a file system that does not answer.
+	if u := new(Untrusted); strings.Contains(argv[0], "/") && errors.As(checkPath(argv[0], toRead, uid), &u) {
+		return "", u
+	}
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
-		if _, err := os.Stat(argv[0]); errors.Is(err, fs.ErrPermission) { // as root in a network file system
-			return "", &Untrusted{Path: argv[0], by: notExamined, id: uint32(syscall.EACCES)}
-		}
 		return "", err
 	}
 	if err := checkExecutable(program, uid); err != nil {
+		return "", err
+	}
+	if err := checkWorkingDir(argv, uid); err != nil {
 		return "", err
 	}
 	for i := 1; i < len(argv); i++ {
@@ -106,7 +110,10 @@ func checkArgument(depth int, arg, address string, uid uint32) error {
 	for _, part := range shellWords(arg) {
 		list = append(list, codePaths(part)...)
 		// A wrapper such as nice executes it.
-		if path, err := exec.LookPath(part); err == nil && !strings.Contains(part, "/") {
+		if strings.Contains(part, "/") {
+			continue
+		}
+		if path, err := exec.LookPath(part); err == nil {
 			list = append(list, path)
 		}
 	}
@@ -159,6 +166,9 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 	if err := checkPath(words[0], toRead, uid); err != nil {
 		return err
 	}
+	if err := checkWorkingDir(words, uid); err != nil {
+		return err
+	}
 	for _, arg := range words[1:] {
 		if err := checkArgument(depth+1, arg, "", uid); err != nil {
 			return err
@@ -202,9 +212,12 @@ func codePaths(arg string) (list []string) {
 		if s == "" || slices.Contains(list, s) {
 			return
 		}
-		if _, err := os.Lstat(s); err == nil || always {
-			list = append(list, s)
+		if !always {
+			if _, err := os.Lstat(s); err != nil {
+				return
+			}
 		}
+		list = append(list, s)
 	}
 	split := func(s string, option bool) {
 		name, value, ok := strings.Cut(s, "=")
@@ -248,9 +261,5 @@ func isLogArgument(argv []string, i int) bool {
 	for program > 0 && strings.HasPrefix(argv[program], "-") {
 		program--
 	}
-	name := strings.TrimRight(filepath.Base(argv[program]), "0123456789.-")
-	return !slices.Contains(interpreters, name)
+	return !isInterpreter(argv[program])
 }
-
-// interpreters are programs whose option -l does not name a log file.
-var interpreters = strings.Fields("sh ash bash dash ksh mksh zsh csh tcsh fish busybox perl ruby lua luajit guile emacs awk gawk php")

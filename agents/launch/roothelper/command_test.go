@@ -31,7 +31,8 @@ func TestTrustedProgram(t *testing.T) {
 	must(t, syscall.Mkfifo(filepath.Join(open, "fifo"), 0o622))
 	for name, text := range map[string]string{
 		"byBad": "#! " + bad + " -x\n", "byEnv": "#!/usr/bin/env theirs\n", "byGood": "#!" + good + "\n",
-		"bySh": "#!/bin/sh " + bad + "\n", "byByBad": "#!" + dir + "/byBad\n",
+		"byModule": "#!/usr/bin/env -S python3 -m pmdax\n",
+		"bySh":     "#!/bin/sh " + bad + "\n", "byByBad": "#!" + dir + "/byBad\n",
 		"byItself": "#!" + dir + "/byItself byItself " + dir + "/byItself\n",
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
@@ -48,6 +49,7 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary GOOD -d 3", ""},
 		{"pipe binary BAD", theirs},
 		{"pipe binary theirs", theirs},
+		{"pipe binary OPEN/none", "open " + theirs}, // no further: it may be on a file system that does not answer
 		{"pipe binary nosuchprogramatall", "not found"},
 		{"pipe binary DIR/byBad", theirs},
 		{"pipe binary DIR/byByBad", theirs},
@@ -78,7 +80,30 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary sh here", "wd " + theirs},
 		{"pipe binary sh ./none", "wd " + theirs},
 		{"pipe binary sh -c \"exec /bin/cat\"", "wd " + theirs},
-		{"pipe binary sh none", ""},
+
+		// Python imports modules from the working directory, unless it has a script in another
+		// directory. A script that does not exist there may be created after the check.
+		{"pipe binary python3 -m pmdax", "wd " + theirs},
+		{"pipe binary python3 -um pmdax", "wd " + theirs},
+		{"pipe binary python3 -mpmdax", "wd " + theirs},
+		{"pipe binary python3 -W ignore -X dev -c code", "wd " + theirs},
+		{"pipe binary python3 --check-hash-based-pycs always -m pmdax", "wd " + theirs},
+		{"pipe binary nice -n 1 python3 -m pmdax", "wd " + theirs},
+		{"pipe binary sh -c \"exec python3 -m pmdax\"", "wd " + theirs},
+		{"pipe binary DIR/byModule", "wd " + theirs},
+		{"pipe binary python3 none.py", "wd " + theirs},
+		{"pipe binary python3 -Pm pmdax", ""},
+		{"pipe binary python3 -I -m pmdax", ""},
+		{"pipe binary python3 -u GOOD -c conf -m 3", ""},
+		{"pipe binary python3 -Wignore -X dev GOOD -c conf", ""},
+		{"pipe binary GOOD -m python", ""},
+		{"pipe binary sh none", "wd " + theirs},
+		{"pipe binary perl -w none", "wd " + theirs},
+		{"pipe binary perl -Mstrict none", "wd " + theirs},
+		{"pipe binary nice -n 1 bash -e none", "wd " + theirs},
+		{"pipe binary sh -c \"perl none\"", "wd " + theirs},
+		{"pipe binary sh -ec cat", ""},
+		{"pipe binary perl -w GOOD -c conf", ""},
 		{"pipe binary sh -c \"/bin/true BAD\"", theirs},
 		{"pipe binary sh -c \"/bin/true;BAD\"", theirs},
 		{"pipe binary sh -c \"/bin/true && theirs\"", theirs},

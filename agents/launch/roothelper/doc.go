@@ -33,7 +33,9 @@
 // It starts an agent only if no user but root can change what would be executed.
 // The file, the program and its interpreter, each argument that can be code, and
 // each directory and symbolic link on the way to them must belong to root, and
-// must not be writable by their group or others (see [CheckAgent]). The rule is
+// must not be writable by their group or others (see [CheckAgent]). A directory further
+// up may have the sticky bit and be writable. The working directory counts if an
+// interpreter takes code from there. The rule is
 // the same at the start of pmcd, at a reload and at a restart of the agent. For
 // any other agent the reply is "untrusted", with the path that others can change.
 // The daemon then starts the agent itself, as the user that such an agent should

@@ -108,8 +108,10 @@ const (
 // checkPath returns an *Untrusted if a user other than root can change a file or
 // replace it by another one. The file, and each directory and link on the way to
 // it, must belong to root, and must not be writable by its group or others. A
-// directory on the way may be writable if it has the sticky bit: then others can
-// create files in it, but cannot replace those of root. Write permission by an
+// directory further up may be writable if it has the sticky bit: then others can
+// create files in it, but cannot replace those of root. The directory of the file, or
+// of a link to it, may not: interpreters and programs load files from there, too, such
+// as modules of Python. Write permission by an
 // access control list shows as that of the group. uid may own files as root may; it
 // is 0 except in tests.
 //
@@ -162,6 +164,11 @@ func checkPath(path string, use use, uid uint32) error {
 			if err := next.checkOwner(); err != nil {
 				return err
 			}
+			if len(rest) == 0 {
+				if err := dir.checkWrite(); err != nil {
+					return err
+				}
+			}
 			to, err := os.Readlink(next.path)
 			if err != nil {
 				return err
@@ -180,7 +187,10 @@ func checkPath(path string, use use, uid uint32) error {
 		case len(rest) > 0 && use == toRead:
 			return &fs.PathError{Op: "lstat", Path: next.path, Err: syscall.ENOTDIR}
 		case mode == 0 && len(rest) == 0:
-			return next.checkWriteUnlessSticky()
+			if err := dir.checkWrite(); err != nil {
+				return err
+			}
+			return next.checkWrite()
 		case use == asArgument: // not a regular file: allowed if only root can replace it
 			if dir.checkWrite() != nil {
 				return next.checkOwner() // with the sticky bit only its owner can

@@ -44,6 +44,9 @@ func TestTrusted(t *testing.T) {
 	writeExecutable(t, at("open/bin/agent"))
 	must(t, os.Chmod(at("open"), 0o777))
 	writeExecutable(t, at("sticky/bin/agent"))
+	writeExecutable(t, at("sticky/agent"))
+	must(t, os.Symlink(good, at("sticky/link")))
+	must(t, syscall.Mkfifo(at("sticky/fifo"), 0o622))
 	must(t, os.Chmod(at("sticky"), 0o777|os.ModeSticky))
 	must(t, os.Symlink(good, at("link")))
 	must(t, os.Symlink("good/../link", at("link2")))
@@ -62,6 +65,10 @@ func TestTrusted(t *testing.T) {
 		{at("link2"), "", ""},
 		{at("good/dirlink/agent"), "", ""},
 		{at("sticky/bin/agent"), "", ""},
+		// Others can put a module beside it.
+		{at("sticky/agent"), at("sticky") + " is writable by all", at("sticky") + " is writable by all"},
+		{at("sticky/link"), at("sticky") + " is writable by all", at("sticky") + " is writable by all"},
+		{at("sticky/fifo"), "is not a regular file", ""},
 		{at("writable/agent"), "agent is writable by all users", "agent is writable by all users"},
 		{at("group/agent"), "agent is writable by group ", "agent is writable by group "},
 		{at("open/bin/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
