@@ -223,6 +223,6 @@ type Namespace = reload.Namespace
 // Embedded is a configuration that is not in files. A reload does not change it.
 type Embedded = reload.Embedded
 
-// A Mistake is the error of New, LoadNames and Run if an admin must change a file of the
+// A Mistake is the error of New and Run if an admin must change a file of the
 // configuration before a daemon can start.
 type Mistake = reload.Mistake

@@ -168,7 +168,7 @@ func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 // prepare loads what clients cannot be greeted without. If it cannot, it ends ctx.
 func (d *Daemon) prepare(ctx context.Context, cancel func()) (stopSASL func(), err error) {
 	logins := start(func() { stopSASL = d.startSASL(ctx) })
-	if err = d.LoadNames(ctx); err == nil {
+	if err = d.reloader.LoadNames(ctx); err == nil {
 		err = d.reloader.LoadTLS(ctx)
 	}
 	if ctx.Err() != nil {

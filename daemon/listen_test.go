@@ -82,7 +82,7 @@ func TestRunClosesListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.LoadNames(t.Context()); err != nil { // now, as Run can open no file
+	if err := d.reloader.LoadNames(t.Context()); err != nil { // now, as Run can open no file
 		t.Fatal(err)
 	}
 	var before unix.Rlimit

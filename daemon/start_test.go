@@ -152,7 +152,7 @@ func TestLoadNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.LoadNames(t.Context()); err != nil {
+	if err := d.reloader.LoadNames(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.routes.Load().Tree().Names(pdu.NewPMID(240, 0, 1))) == 0 {
@@ -161,13 +161,13 @@ func TestLoadNames(t *testing.T) {
 	if err := os.Remove(cfg.Namespace.Path); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.LoadNames(t.Context()); err != nil {
+	if err := d.reloader.LoadNames(t.Context()); err != nil {
 		t.Errorf("the second time: %v", err)
 	}
 	if d, err = New(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.LoadNames(t.Context()); err == nil {
+	if err := d.reloader.LoadNames(t.Context()); err == nil {
 		t.Error("without a file: no error")
 	}
 }

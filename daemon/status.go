@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"runtime"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
@@ -63,7 +62,3 @@ func (d *Daemon) Reload() {
 
 // Reloads returns the status of reloads.
 func (d *Daemon) Reloads() ReloadStatus { return d.reloader.Status() }
-
-// LoadNames loads the name space. A caller that gives up rights between New and Run
-// calls it while it may read the files; otherwise Run does.
-func (d *Daemon) LoadNames(ctx context.Context) error { return d.reloader.LoadNames(ctx) }

@@ -13,7 +13,8 @@ import (
 // dropRights writes the PID file, gives up the rights of root for those of the user, and
 // protects the memory from other processes of the user. No agent runs yet. The memory is not
 // protected with -f by root, whose agents are root and can read it in any case, nor from a
-// debugger that has started pmcd.
+// debugger that has started pmcd. The name space is read afterwards, by run: its files can
+// be those of other users, and #shell lines in them are executed.
 func (s *server) dropRights() error {
 	if !s.opt.StandAlone() {
 		path := s.opt.PIDFile(os.Getenv)
@@ -23,9 +24,6 @@ func (s *server) dropRights() error {
 		s.onClose(func() { background.RemovePIDFile(path, s.log) })
 	}
 	if s.user != nil {
-		if err := s.daemon.LoadNames(s.ctx); err != nil { // as root may read the files
-			return err
-		}
 		if err := s.user.Become(); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func TestEndOfStart(t *testing.T) {
 		args []string
 	}{
 		{"in the foreground", []string{"-f"}},
-		{"root loads the name space", []string{"-F", "-U", "root"}},
+		{"root in daemon mode", []string{"-F", "-U", "root"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.args[0] == "-F" {

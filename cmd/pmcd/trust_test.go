@@ -234,3 +234,12 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 	p.start("PCP_SYSCONFIG_DIR=" + p.At("sysconfig"))
 	p.runsAs("simple.numfetch", "pmdasimple", "root")
 }
+
+// Commands in a name space file are executed as the user that pmcd becomes: other users than
+// root may be able to change the file.
+func TestPeerNameSpaceCommand(t *testing.T) {
+	p := privilegedPlace(t)
+	p.Write("conf", "pmcd 2 dso pmcd_init /none\n")
+	p.Write("pmns", "root { pmcd }\npmcd {\n#shell 'echo $(id -un) 2:0:3'\n}\n")
+	p.start().answers("pmcd.pcp", true)
+}

@@ -158,7 +158,7 @@ func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Co
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.Config, err)
 	}
-	tree, err := opt.Namespace.Load(ctx, nil)
+	tree, err := opt.Namespace.Load()
 	return conf, tree, err
 }
 

@@ -153,6 +153,18 @@ func TestCheckAgents(t *testing.T) {
 	}
 }
 
+// Root runs check-agents, and others may be able to change the name space. No command is executed.
+func TestCheckWithCommand(t *testing.T) {
+	dir := t.TempDir()
+	conf, names, made := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns"), filepath.Join(dir, "made")
+	write(t, conf, "pmcd 2 dso pmcd_init /none\n")
+	write(t, names, "root { a }\na { b 2:0:0 }\n#shell 'touch "+made+"'\n")
+	code, _, stderr := runHere("check-agents", "-c", conf, "-n", names)
+	if _, err := os.Stat(made); err == nil || code != 2 || !strings.Contains(stderr, names+":3: ") || !strings.Contains(stderr, "commands are not allowed") {
+		t.Errorf("exit code %d, stat: %v\n%s", code, err, stderr)
+	}
+}
+
 // What built-in agents log has the form of PCP's logs, and values for the names in braces.
 func TestCheckAgentsLog(t *testing.T) {
 	testutil.NeedRoot(t) // only as root does the agent have a socket

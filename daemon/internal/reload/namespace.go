@@ -37,18 +37,23 @@ func (n Namespace) step() string {
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
-// Load reads the name space. It calls warn with mistakes that do not make the file
+// load reads the name space, and executes the commands in it. It calls warn with mistakes that do not make the file
 // unusable. When ctx ends, commands in the file are killed.
-func (n Namespace) Load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsload.Tree, error) {
+func (n Namespace) load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsload.Tree, error) {
 	ctx, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
-	return pmnsload.Load(n.Path, pmnsload.Options{
-		Preprocess:  !n.Default,
-		Unique:      n.Unique,
-		IncludePath: n.Include,
-		Shell:       pmnsload.Shell(ctx), // as PCP: the file is as trusted as pmcd.conf
-		Warn:        warn,
-	})
+	opt := n.options()
+	opt.Shell, opt.Warn = pmnsload.Shell(ctx), warn
+	return pmnsload.Load(n.Path, opt)
+}
+
+// Load reads the name space and executes no command in it, because a caller that is root
+// reads files that other users may be able to change. A command is an error,
+// pmnsload.ErrShell; what follows it was not read.
+func (n Namespace) Load() (*pmnsload.Tree, error) { return pmnsload.Load(n.Path, n.options()) }
+
+func (n Namespace) options() pmnsload.Options {
+	return pmnsload.Options{Preprocess: !n.Default, Unique: n.Unique, IncludePath: n.Include}
 }
 
 // failure returns the log line for a name space that cannot be loaded because of err.
@@ -80,7 +85,7 @@ func (n Namespace) read(ctx context.Context, before fileVersion) (r namesRead) {
 	if r.seen = versionOf(n.Path); r.seen == before && r.seen.err == "" {
 		return r
 	}
-	r.tree, r.err = n.Load(ctx, func(e *pmnsload.Error) { r.warnings = append(r.warnings, e) })
+	r.tree, r.err = n.load(ctx, func(e *pmnsload.Error) { r.warnings = append(r.warnings, e) })
 	return r
 }
 

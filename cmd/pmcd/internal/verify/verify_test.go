@@ -164,6 +164,11 @@ conf:1:1: Warning: agent "a": cannot run /none: no such file or directory
 		{"no PMNS", map[string]string{"pmns": ""}, 1, "Error: Cannot open \"pmns\": no such file or directory\n"},
 		{"a mistake in the PMNS", map[string]string{"pmns": "root { a }\na { b 2:0 }\n"}, 1,
 			"pmns:2:7: Error: Illegal PMID\n"},
+		// Root runs pmcd -v, and others may be able to change the file. No command is executed.
+		{"a command in the PMNS", map[string]string{"pmns": "root { a }\n#shell 'exit 1'\n"}, 0,
+			"pmns:2: Warning: -v executes no command of #shell, so it does not check the name space from here on\n"},
+		{"a mistake before a command in the PMNS", map[string]string{"pmns": "root { a }\na { b 2:0 }\n#shell 'exit 1'\n"}, 1,
+			"pmns:2:7: Error: Illegal PMID\n"},
 		{"labels", map[string]string{
 			"labels/a": "{\n \"a\":1,\n \"b\" 2}", "labels/b": `[1]`, "labels/c": `{"a b":1}`, "labels.conf": "\nhash=none\n",
 		}, 0, "labels/a:3:6: Warning: invalid character '2' after object key; the file is ignored\n" +
