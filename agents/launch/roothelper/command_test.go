@@ -92,7 +92,7 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary sh -c \"exec python3 -m pmdax\"", "wd " + theirs},
 		{"pipe binary DIR/byModule", "wd " + theirs},
 		{"pipe binary python3 none.py", "wd " + theirs},
-				{"pipe binary python3 -u GOOD -c conf -m 3", ""},
+		{"pipe binary python3 -u GOOD -c conf -m 3", ""},
 		{"pipe binary python3 -Wignore GOOD -c conf", ""},
 		{"pipe binary GOOD -m python", ""},
 		{"pipe binary sh none", "wd " + theirs},
