@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -32,14 +31,11 @@ func InPython(argv []string) (name, missing string, ok bool) {
 	return name, missing, true
 }
 
-// inPlaceOf are PCP's agents in Python for which there are programs of ours with the same options.
-// Those that are built in need none.
-var inPlaceOf = []string{"pmdaopenmetrics"}
-
 // Substitute returns the command that is run for argv, the words of a pipe line of pmcd.conf. If
 // argv runs one of PCP's agents in Python, and the script or the interpreter does not exist, which
 // missing names, that is our program with the options of argv. Otherwise, and if our program does not
-// exist either, it is argv, and missing is "".
+// exist either, it is argv, and missing is "". There is such a program for pmdaopenmetrics only: the
+// others are built in.
 func Substitute(argv []string) (command []string, missing string) {
 	// Where this program has taken the place of PCP's pmcd, PCP's directory has a copy of it, without
 	// programs of agents beside it.
@@ -49,7 +45,7 @@ func Substitute(argv []string) (command []string, missing string) {
 // substitute is Substitute for an installation with programs of agents in dirs.
 func substitute(argv []string, dirs ...string) (command []string, missing string) {
 	program, missing, ok := InPython(argv)
-	if !ok || missing == "" || !slices.Contains(inPlaceOf, program) {
+	if !ok || missing == "" || program != "pmdaopenmetrics" {
 		return argv, ""
 	}
 	self, err := os.Executable()
