@@ -29,11 +29,11 @@ type Loader struct {
 
 // A file is a plugin that was loaded or could not be loaded.
 type file struct {
-	info     os.FileInfo   // of the file that was loaded
-	reported os.FileInfo   // of the file that Changed has reported last
-	loaded   chan struct{} // closed when the following are set
-	plugin   *plugin.Plugin
-	err      error
+	info    os.FileInfo   // of the file that was loaded
+	changed func() bool   // of Changes
+	loaded  chan struct{} // closed when the following are set
+	plugin  *plugin.Plugin
+	err     error
 }
 
 // An entryCall is a call of an entry.
@@ -86,11 +86,11 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 			case made <- r:
 			case <-ctx.Done():
 				if c, ok := r.agent.(io.Closer); ok {
-					recoverPanic(c.Close)
+					RecoverPanic(c.Close)
 				}
 			}
 		}()
-		r.err = recoverPanic(func() (err error) {
+		r.err = RecoverPanic(func() (err error) {
 			r.agent, err = newAgent(domain)
 			return err
 		})
@@ -127,7 +127,7 @@ func (l *Loader) file(path string) (*file, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	f = &file{info: fi, reported: fi, loaded: make(chan struct{})}
+	f = &file{info: fi, changed: Changes(path, fi), loaded: make(chan struct{})}
 	if l.files == nil {
 		l.files = make(map[string]*file)
 	}
@@ -141,7 +141,7 @@ func (l *Loader) file(path string) (*file, error) {
 				f.err = fmt.Errorf("%s: its init functions: %w", path, init)
 			}
 		}()
-		init = recoverPanic(func() error {
+		init = RecoverPanic(func() error {
 			f.plugin, opened = plugin.Open(path)
 			return nil
 		})
@@ -152,21 +152,12 @@ func (l *Loader) file(path string) (*file, error) {
 // Changed returns an error if the file at path is no longer the one that was
 // loaded. It does so once for each change.
 func (l *Loader) Changed(path string) error {
-	fi, err := os.Stat(path)
-	if err != nil { // there is nothing new to load
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.files[path]
-	if f == nil || sameFile(fi, f.reported) {
-		return nil
+	if f := l.files[path]; f != nil && f.changed() {
+		return errChanged(path)
 	}
-	f.reported = fi
-	if sameFile(fi, f.info) {
-		return nil
-	}
-	return errChanged(path)
+	return nil
 }
 
 // errChanged returns the error of a file that was replaced after it was loaded.
@@ -174,17 +165,12 @@ func errChanged(path string) error {
 	return fmt.Errorf("%s has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it", path)
 }
 
-// sameFile reports whether two results of stat of a path are of the same contents.
-func sameFile(a, b os.FileInfo) bool {
-	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
-}
-
 // errGoexit is the error of a function of a plugin that calls runtime.Goexit. Then
 // the code after the call is not reached: deferred functions report the error.
 var errGoexit = errors.New("ended the goroutine that called it")
 
-// recoverPanic calls f and returns a panic as an error.
-func recoverPanic(f func() error) (err error) {
+// RecoverPanic calls f, which is code of an agent, and returns a panic as an error.
+func RecoverPanic(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panicked: %v\n%s", v, debug.Stack())

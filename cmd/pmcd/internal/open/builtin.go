@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
@@ -197,14 +196,4 @@ func (b BuiltinAgents) lacks(a *pmcdconf.Agent, program string) string {
 // NotBuiltIn is what is wrong with a line that says "builtin".
 func NotBuiltIn(entry string) error {
 	return fmt.Errorf("there is no built-in agent with the entry point %s", entry)
-}
-
-// construct calls newAgent. A panic costs that agent only.
-func construct(newAgent func() (agents.Agent, error)) (a agents.Agent, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			a, err = nil, fmt.Errorf("panicked: %v\n%s", v, debug.Stack())
-		}
-	}()
-	return newAgent()
 }

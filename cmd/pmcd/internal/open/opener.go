@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,7 +145,11 @@ func (o *Opener) openBuiltIn(ctx context.Context, spec *pmcdconf.Agent, b builti
 		return o.openProcess(ctx, spec, opt)
 	}
 	o.rights.Full(spec) // it is part of pmcd
-	a, err := construct(newAgent)
+	var a agents.Agent
+	err := goplugin.RecoverPanic(func() (err error) {
+		a, err = newAgent()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +213,8 @@ func (o *Opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire
 
 // openHost starts a process for a shared object.
 func (o *Opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-	changed := changes(spec.Path)
+	loaded, _ := os.Stat(spec.Path)
+	changed := goplugin.Changes(spec.Path, loaded)
 	p, err := o.start(ctx, spec, "")
 	if err != nil {
 		return nil, err

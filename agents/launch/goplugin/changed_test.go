@@ -1,10 +1,12 @@
-package open
+package goplugin_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
 )
 
 func TestChanges(t *testing.T) {
@@ -21,7 +23,11 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	put("a", 1)()
-	changed := changes(path)
+	stat := func() os.FileInfo {
+		fi, _ := os.Stat(path)
+		return fi
+	}
+	changed := goplugin.Changes(path, stat())
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -42,7 +48,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	os.Remove(path)
-	changed = changes(path)
+	changed = goplugin.Changes(path, stat())
 	if put("a", 1)(); changed() {
 		t.Error("a file that was not there has changed")
 	}
