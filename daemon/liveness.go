@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -27,14 +26,8 @@ func (d *Daemon) CheckLiveness(ctx context.Context) error {
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
-		const noClient = -1 // no client has this number
-		call := transport.Call{Origin: agents.Origin{Client: noClient}, Profile: new(pdu.Profile)}
-		var err error
-		call.Req, err = pdu.Append(nil, noClient, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.Domain, 0, 3)}})
-		if err != nil {
-			return err
-		}
-		_, err = transport.Do(l, &call, nil)
+		_, err := transport.Probe(l, transport.Call{Profile: new(pdu.Profile)},
+			&pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.Domain, 0, 3)}})
 		return err
 	}
 	return nil

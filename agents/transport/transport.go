@@ -87,6 +87,15 @@ func Do(t Transport, c *Call, dst []byte) ([]byte, error) {
 	return r.Recv(dst)
 }
 
+// Probe is Do for the request m of the daemon itself, which is of no client.
+func Probe(t Transport, c Call, m pdu.Message) (reply []byte, err error) {
+	c.Origin.Client = -1 // no client has this number
+	if c.Req, err = pdu.Append(nil, 0, m); err != nil {
+		return nil, err
+	}
+	return Do(t, &c, nil)
+}
+
 // An IdleChecker is a Transport that does not detect the end of its stream while no
 // request is outstanding. CheckIdle checks, without waiting, whether the peer has
 // closed the stream, and if so ends the Transport.

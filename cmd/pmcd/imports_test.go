@@ -29,7 +29,7 @@ agents: pdu
 bench/attack: pdu golang.org/x/sys
 daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
   daemon/internal/labels daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
-  agents agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
+  agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
 daemon/saslhelper: agents/launch/child
 docs/docstest:
@@ -135,7 +135,7 @@ labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext
 reload: ./agentset ./diag ./labels ./routes ./secure ./session access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
-names: ./agentset ./calls ./clients ./routes agents agents/transport pdu pmnsload
+names: ./agentset ./calls ./clients ./routes agents/transport pdu pmnsload
 quota: agents/fairqueue
 routes: ./agentset pmnsload
 secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf

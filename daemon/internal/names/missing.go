@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
@@ -251,13 +250,7 @@ func (m *Missing) askNames(a *agentset.Agent, root string) error {
 		return pdu.ErrnoNoAgent
 	}
 	defer c.Release()
-	const noClient = -1 // no client has this number
-	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: m.Timeout()}
-	var err error
-	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
-		return err
-	}
-	b, err := transport.Do(c, &call, nil)
+	b, err := transport.Probe(c, transport.Call{Timeout: m.Timeout()}, &pdu.PMNSTraverse{Name: root})
 	if err != nil {
 		return c.TransportError(err)
 	}
