@@ -24,15 +24,11 @@ func newPair() (socket, *os.File, error) {
 	ours, theirs := os.NewFile(uintptr(fds[0]), "pmcd"), os.NewFile(uintptr(fds[1]), "SASL helper")
 	defer ours.Close()
 	c, err := net.FileConn(ours)
-	if err == nil {
-		if u, ok := c.(*net.UnixConn); ok {
-			return socket{u}, theirs, nil
-		}
-		c.Close()
-		err = errors.New("socketpair: not a Unix domain socket")
+	if err != nil {
+		theirs.Close()
+		return socket{}, nil, err
 	}
-	theirs.Close()
-	return socket{}, nil, err
+	return socket{c.(*net.UnixConn)}, theirs, nil
 }
 
 // read reads a packet, into b if it fits. It accepts no descriptors.
