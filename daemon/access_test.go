@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -211,7 +211,7 @@ func TestUserLimit(t *testing.T) {
 // between two replies; the request in progress is answered as if nothing had
 // happened. A client that stays has the rights of the new rules.
 func TestReloadRefuses(t *testing.T) {
-	a := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
+	a := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
 	r := newHarness(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
 	r.awaitStarts()
 	in := func(addr string) *client {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -33,7 +33,7 @@ func TestEmbedded(t *testing.T) {
 				c.Close()
 			}
 		}()
-		serveAgent(&agenttest.Tester{Domain: 240})(c)
+		serveAgent(&agentsettest.Tester{Domain: 240})(c)
 	}})
 	t.Cleanup(func() { close(die) })
 	r.awaitStarts()

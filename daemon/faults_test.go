@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )
@@ -247,7 +247,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			if m := c.do(&pdu.PMNSTraverse{}).(*pdu.PMNSNames); !slices.Contains(m.Names, "d") {
 				t.Errorf("traverse: %q", m.Names)
 			}
-			r.play(240, serveAgent(&agenttest.Tester{Domain: 240}))
+			r.play(240, serveAgent(&agentsettest.Tester{Domain: 240}))
 			r.Reload()
 			testutil.Eventually(t, "restarted", func() bool {
 				sets, _ := c.fetch(id(240, 1))

@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -56,7 +56,7 @@ func serveAgent(a agents.Agent) func(wire.Conn) {
 }
 
 // These are shorter here.
-var show, showSets, testNames = agenttest.Show, agenttest.ShowSets, agenttest.Names
+var show, showSets, testNames = agentsettest.Show, agentsettest.ShowSets, agentsettest.Names
 
 // newHarness starts a Daemon whose agents are those of domains 240 to 242, with
 // change to the Config.
@@ -69,7 +69,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 	}
 	for domain := 240; domain <= 242; domain++ {
 		if r.agents[domain] == nil {
-			r.agents[domain] = serveAgent(&agenttest.Tester{Domain: domain})
+			r.agents[domain] = serveAgent(&agentsettest.Tester{Domain: domain})
 		}
 	}
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")

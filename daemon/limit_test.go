@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -64,7 +64,7 @@ func TestLimitDuringReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &had)
-	r.play(243, serveAgent(&agenttest.Tester{Domain: 243}))
+	r.play(243, serveAgent(&agentsettest.Tester{Domain: 243}))
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nslow 243 pipe binary t\n")
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: had.Max}); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )
@@ -30,7 +30,7 @@ func TestAnswerOutlivesSession(t *testing.T) {
 		"shutdown":    func(r *harness, _ net.Conn) { r.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&agenttest.Tester{Domain: 240}, size})})
+			r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&agentsettest.Tester{Domain: 240}, size})})
 			dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 				return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
 			}}
@@ -57,7 +57,7 @@ func TestAnswerOutlivesSession(t *testing.T) {
 
 // long is a tester whose values are strings of so many bytes.
 type long struct {
-	*agenttest.Tester
+	*agentsettest.Tester
 	size int
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // explosive is a tester that panics when it is asked for item 8.
-type explosive struct{ agenttest.Tester }
+type explosive struct{ agentsettest.Tester }
 
 func (a *explosive) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	for _, id := range r.PMIDs {
@@ -32,7 +32,7 @@ func TestAgentInProcess(t *testing.T) {
 	leave := make(chan struct{})
 	release := sync.OnceFunc(func() { close(leave) })
 	defer release()
-	stuck := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: leave}
+	stuck := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: leave}
 	r := newHarness(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		byWire := c.Open
@@ -40,7 +40,7 @@ func TestAgentInProcess(t *testing.T) {
 			var a agents.Agent = stuck
 			switch spec.Domain {
 			case 241:
-				a = &explosive{agenttest.Tester{Domain: 241}}
+				a = &explosive{agentsettest.Tester{Domain: 241}}
 			case 242:
 				return byWire(ctx, spec, opt)
 			}
@@ -85,7 +85,7 @@ func TestAgentInProcess(t *testing.T) {
 
 // The daemon ends although an agent in process does not.
 func TestEndWithStuckAgent(t *testing.T) {
-	stuck := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
+	stuck := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
 	r := newHarness(t, func(c *Config) {
 		t.Cleanup(func() { close(stuck.Leave) }) // after the end of Run, before leaks are counted
 		c.RequestTimeout = 10 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/saslhelper"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -24,8 +24,8 @@ import (
 // nobody, and carol, who has no account of the system. The password is their name.
 type loginHarness struct {
 	*harness
-	agent   *agenttest.Tester // of domain 240
-	clients int               // of the port
+	agent   *agentsettest.Tester // of domain 240
+	clients int                  // of the port
 
 	mu      sync.Mutex // guards helpers
 	helpers []*child.Process
@@ -40,7 +40,7 @@ func newLoginHarness(t *testing.T, change func(*Config)) *loginHarness {
 	if !saslhelper.Supported {
 		testutil.Missing(t, saslhelper.ErrUnsupported)
 	}
-	h := &loginHarness{agent: &agenttest.Tester{Domain: 240}}
+	h := &loginHarness{agent: &agentsettest.Tester{Domain: 240}}
 	h.harness = newHarness(t, func(c *Config) {
 		dir := filepath.Dir(c.ConfigFile)
 		database := filepath.Join(dir, "sasldb2")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
@@ -84,7 +84,7 @@ func TestAgentObserver(t *testing.T) {
 func TestManyRestarts(t *testing.T) {
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		c.SetReadDeadline(time.Now().Add(3 * time.Millisecond)) // it ends in the middle of something
-		serveAgent(&agenttest.Tester{Domain: 240})(c)
+		serveAgent(&agentsettest.Tester{Domain: 240})(c)
 	}})
 	r.awaitStarts()
 	var asking sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestRootStartsFirst(t *testing.T) {
 	var rootGreeted atomic.Bool
 	var early atomic.Int32
-	root, other := serveAgent(&agenttest.Tester{Domain: 1}), serveAgent(&agenttest.Tester{Domain: 240})
+	root, other := serveAgent(&agentsettest.Tester{Domain: 1}), serveAgent(&agentsettest.Tester{Domain: 240})
 	mayGreet := make(chan struct{})
 	r := newHarness(t, func(c *Config) {
 		os.WriteFile(c.ConfigFile, []byte("t 240 pipe binary t\nu 241 pipe binary u\nroot 1 pipe binary r\n"), 0o666)

@@ -16,7 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -38,7 +38,7 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 // answered by it, those that come later by the new one, and the new one is
 // started when the old one is gone. An agent in another place does not wait.
 func TestReloadInFlight(t *testing.T) {
-	old := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
+	old := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}), Leave: make(chan struct{})}
 	var first atomic.Pointer[agentset.Conn]
 	r := newHarness(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
@@ -52,8 +52,8 @@ func TestReloadInFlight(t *testing.T) {
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
 	r.awaitStarts()
 	first.Store(r.routes.Load().Agent(240).Conn())
-	r.play(240, serveAgent(&agenttest.Tester{Domain: 1240}))
-	r.play(243, serveAgent(&agenttest.Tester{Domain: 243}))
+	r.play(240, serveAgent(&agentsettest.Tester{Domain: 1240}))
+	r.play(243, serveAgent(&agentsettest.Tester{Domain: 243}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
 	for _, c := range []*client{busy, several, later, other} {

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -31,7 +31,7 @@ func (r *harness) reloaded() {
 // The agents follow the configuration: what has not changed goes on, and the
 // rest is what the file says. One that is rejected changes nothing.
 func TestReloadAgents(t *testing.T) {
-	r := newHarness(t, nil, map[int]func(wire.Conn){243: serveAgent(&agenttest.Tester{Domain: 243})})
+	r := newHarness(t, nil, map[int]func(wire.Conn){243: serveAgent(&agentsettest.Tester{Domain: 243})})
 	r.awaitStarts()
 	c := r.dialValues()
 	all := []pdu.PMID{id(240, 1), id(241, 1), id(242, 1), id(243, 1)}

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -60,7 +60,7 @@ func TestLabelOfOldDSO(t *testing.T) {
 
 // What the client is reaches agents before its requests, and its end after.
 func TestClientAttributes(t *testing.T) {
-	a := &agenttest.Tester{Domain: 240}
+	a := &agentsettest.Tester{Domain: 240}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	r.awaitStarts()
 	c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
@@ -75,7 +75,7 @@ func TestClientAttributes(t *testing.T) {
 	testutil.Eventually(t, "the number of the client is free", func() bool { return r.sessions.NumClients() == 0 })
 
 	// An agent that starts later is told of the clients that are connected.
-	b := &agenttest.Tester{Domain: 241}
+	b := &agentsettest.Tester{Domain: 241}
 	r.play(241, serveAgent(b))
 	d := r.dialTo("unix", r.unix, 0)
 	d.do(&pdu.DescReq{PMID: id(241, 1)})
@@ -91,7 +91,7 @@ func TestClientAttributes(t *testing.T) {
 // The number of a client is used again, and the agents that know of its last
 // user are told before. Others are told nothing.
 func TestClientNumbers(t *testing.T) {
-	a, b := &agenttest.Tester{Domain: 240}, &agenttest.Tester{Domain: 241}
+	a, b := &agentsettest.Tester{Domain: 240}, &agentsettest.Tester{Domain: 241}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a), 241: serveAgent(b)})
 	r.awaitStarts()
 	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
@@ -121,7 +121,7 @@ func TestClientNumbers(t *testing.T) {
 		c.Conn.Close()
 		testutil.Eventually(t, "client gone", func() bool { return r.sessions.NumClients() == 0 })
 		// What comes now is behind all that the last client was the reason for.
-		for i, x := range []*agenttest.Tester{a, b} {
+		for i, x := range []*agentsettest.Tester{a, b} {
 			l := r.routes.Load().Agent(x.Domain).Conn()
 			l.Notify(transport.Notice{Client: 99, End: true})
 			x.Awaits(t, "end 99")
@@ -134,7 +134,7 @@ func TestClientNumbers(t *testing.T) {
 
 // State changes come before the next fetch, once, to all clients.
 func TestStateChanges(t *testing.T) {
-	a := &agenttest.Tester{Domain: 240}
+	a := &agentsettest.Tester{Domain: 240}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	c, other := r.dial(), r.dial()
 	for _, c := range []*client{c, other} {
@@ -173,7 +173,7 @@ func TestFirstStart(t *testing.T) {
 	start := make(chan struct{})
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		<-start
-		serveAgent(&agenttest.Tester{Domain: 240})(c)
+		serveAgent(&agentsettest.Tester{Domain: 240})(c)
 	}})
 	c := r.dial()
 	if m := c.do(&pdu.DescReq{PMID: id(241, 1)}); m.Type() != pdu.TypeDesc {
@@ -189,7 +189,7 @@ func TestFirstStart(t *testing.T) {
 // A slow agent delays no other, not even for clients that ask for it
 // together with another.
 func TestSlowAgent(t *testing.T) {
-	slow := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
+	slow := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(slow)})
 	x := r.dial()
 	x.send(&pdu.Profile{}, &pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9), id(241, 1), id(242, 1)}})
@@ -209,7 +209,7 @@ func TestSlowAgent(t *testing.T) {
 
 // An agent that has not answered in time is late until it has.
 func TestLateAgent(t *testing.T) {
-	slow := &agenttest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
+	slow := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
 	r := newHarness(t, func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, map[int]func(wire.Conn){240: serveAgent(slow)})
 	c := r.dial()
 	c.send(&pdu.Profile{})

@@ -11,13 +11,13 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // namer is a tester that answers a traverse as it is told to.
 type namer struct {
-	agenttest.Tester
+	agentsettest.Tester
 	names atomic.Pointer[func() ([]string, error)] // nil: as a tester does
 }
 
@@ -135,7 +135,7 @@ func TestMissingSubtree(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &failedAgent{a: &namer{Tester: agenttest.Tester{Domain: 240}}}
+			b := &failedAgent{a: &namer{Tester: agentsettest.Tester{Domain: 240}}}
 			b.r = newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(b.a)})
 			b.r.awaitStarts()
@@ -241,25 +241,25 @@ func (g greeted) Write(b []byte) (int, error) {
 func TestNamesComeWithValues(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		fail func(t *testing.T, r *harness, a *agenttest.Tester, c *client) (heal func())
+		fail func(t *testing.T, r *harness, a *agentsettest.Tester, c *client) (heal func())
 	}{
-		{"down", func(t *testing.T, r *harness, _ *agenttest.Tester, c *client) func() {
+		{"down", func(t *testing.T, r *harness, _ *agentsettest.Tester, c *client) func() {
 			a := r.routes.Load().Agent(240)
 			a.Conn().Disconnect(errors.New("the test says so"))
 			return r.Reload
 		}},
-		{"fenced", func(t *testing.T, r *harness, _ *agenttest.Tester, c *client) func() {
+		{"fenced", func(t *testing.T, r *harness, _ *agentsettest.Tester, c *client) func() {
 			host{r.Daemon}.SetFenced(240, true)
 			return func() { host{r.Daemon}.SetFenced(240, false) }
 		}},
-		{"late", func(t *testing.T, r *harness, a *agenttest.Tester, c *client) func() {
+		{"late", func(t *testing.T, r *harness, a *agentsettest.Tester, c *client) func() {
 			a.Enter, a.Leave = make(chan struct{}, 1), make(chan struct{})
 			c.fetch(id(240, 9))
 			return func() { close(a.Leave) }
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := &agenttest.Tester{Domain: 240}
+			a := &agentsettest.Tester{Domain: 240}
 			r := newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(a)})
 			r.awaitStarts()

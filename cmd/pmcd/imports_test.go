@@ -126,7 +126,7 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 # The daemon. Diag formats what it is given; agentset knows no clients.
 in daemon/internal
 agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
-agenttest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
+agentsettest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
 conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys

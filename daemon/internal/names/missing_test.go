@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
@@ -95,12 +95,12 @@ func TestMissingIsLoggedOnce(t *testing.T) {
 
 // Clients are told that names are back when the agent has answered pmcd.
 func TestProbe(t *testing.T) {
-	a := new(agenttest.Namer)
+	a := new(agentsettest.Namer)
 	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := agenttest.Start(t, 240, a, tree)
+	table := agentsettest.Start(t, 240, a, tree)
 	s := Missing{Routes: func() *routes.Table { return table }, Timeout: func() time.Duration { return 100 * time.Millisecond }}
 	key, c := subtree{240, "d"}, new(clients.Client)
 	notified := func() uint32 { return c.Notices.Swap(0) }
@@ -139,12 +139,12 @@ func TestProbe(t *testing.T) {
 // A check that is due asks the agent, if it takes requests. A client that has
 // disconnected misses nothing, and an agent that is down stays one to look for.
 func TestCheck(t *testing.T) {
-	a := &agenttest.Namer{TraverseFunc: func() ([]string, error) { return []string{"d.x"}, nil }}
+	a := &agentsettest.Namer{TraverseFunc: func() ([]string, error) { return []string{"d.x"}, nil }}
 	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := agenttest.Start(t, 240, a, tree)
+	table := agentsettest.Start(t, 240, a, tree)
 	s := Missing{Routes: func() *routes.Table { return table }, Timeout: func() time.Duration { return 10 * time.Second }}
 	c := new(clients.Client)
 	root, all := subtree{240, "d"}, subtree{domain: 240}

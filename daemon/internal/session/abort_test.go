@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
@@ -29,8 +29,8 @@ func TestAbortLeavesRequests(t *testing.T) {
 
 // Nor do they ask agents for the rest of a request.
 func TestAbortLeavesAgents(t *testing.T) {
-	agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), each: 2 * calls.MaxBatchTime}
-	table := agenttest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
+	agent := &seriesTransport{Worker: transport.Local(new(agentsettest.Namer)), each: 2 * calls.MaxBatchTime}
+	table := agentsettest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 	<-table.Agent(240).Started()
 	s, c := withInput(t, table, &pdu.PMNSNames{Names: []string{"d.1", "d.2", "d.3"}})
 	agent.answer = func(req []byte) pdu.Message {
@@ -50,7 +50,7 @@ func TestAbortLeavesLargeReplies(t *testing.T) {
 	for range 2000 {
 		m.PMIDs = append(m.PMIDs, pdu.NewPMID(240, 0, 1))
 	}
-	table := agenttest.Start(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
+	table := agentsettest.Start(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
 	s, c := withInput(t, table, new(pdu.Profile), &m)
 	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
 	var other fairqueue.Use

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
@@ -28,7 +28,7 @@ func TestClientFaults(t *testing.T) {
 	fails := func(want string) func(*talk) {
 		return func(c *talk) {
 			c.t.Helper()
-			if got := agenttest.Show(c.recv()); got != want {
+			if got := agentsettest.Show(c.recv()); got != want {
 				c.t.Errorf("got %s, want %s", got, want)
 			}
 			usable(c)
@@ -134,7 +134,7 @@ func TestPieces(t *testing.T) {
 		c.send(pdutest.Creds(0))
 		c.sendBytes(b)
 		for range 5 {
-			if got := agenttest.Show(c.recv()); got != "240.0.1=240" {
+			if got := agentsettest.Show(c.recv()); got != "240.0.1=240" {
 				t.Errorf("pieces of %d: %s", size, got)
 			}
 		}
@@ -216,7 +216,7 @@ func TestRequired(t *testing.T) {
 					want = append([]string{tt.want}, want...)
 				}
 				for i, want := range want {
-					if got := agenttest.Show(c.recv()); got != want {
+					if got := agentsettest.Show(c.recv()); got != want {
 						t.Errorf("flags %#x, reply %d: got %s, want %s", flags, i, got, want)
 					}
 				}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -26,14 +26,14 @@ func TestMaxReplyOfNames(t *testing.T) {
 		c.send(&pdu.PMNSTraverse{})
 		got := c.recv()
 		if less > 0 {
-			if got := agenttest.Show(got); got != "PM_ERR_TOOBIG" || len(logs.With("the reply to PMNS_TRAVERSE would have more than")) != 1 {
+			if got := agentsettest.Show(got); got != "PM_ERR_TOOBIG" || len(logs.With("the reply to PMNS_TRAVERSE would have more than")) != 1 {
 				t.Errorf("got %s, and the log has %+v", got, logs.All())
 			}
 			continue
 		}
 		b, err := pdu.Append(nil, 0, got)
 		if err != nil || len(got.(*pdu.PMNSNames).Names) < 10 {
-			t.Fatalf("got %s, %v", agenttest.Show(got), err)
+			t.Fatalf("got %s, %v", agentsettest.Show(got), err)
 		}
 		size = len(b)
 	}
@@ -41,7 +41,7 @@ func TestMaxReplyOfNames(t *testing.T) {
 
 // An idRecorder is an agent that records the PMIDs of each fetch.
 type idRecorder struct {
-	agenttest.Tester
+	agentsettest.Tester
 	mu      sync.Mutex // guards fetched
 	fetched [][]pdu.PMID
 }
@@ -65,7 +65,7 @@ func (a *idRecorder) take() [][]pdu.PMID {
 // A metric that is several times in a fetch is fetched once, and each time its values
 // are in the reply, in the order of the request.
 func TestRepeatedMetrics(t *testing.T) {
-	t240, t241 := &idRecorder{Tester: agenttest.Tester{Domain: 240}}, &idRecorder{Tester: agenttest.Tester{Domain: 241}}
+	t240, t241 := &idRecorder{Tester: agentsettest.Tester{Domain: 240}}, &idRecorder{Tester: agentsettest.Tester{Domain: 241}}
 	c := dial(t, newServer(t, tableOf(t, map[int]agents.Agent{240: t240, 241: t241}), nil))
 	c.send(&pdu.Profile{})
 	a, b, s, none := id(240, 1), id(240, 3), id(240, 2), id(240, 77)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -43,8 +43,8 @@ func TestTurnsOfDescs(t *testing.T) {
 		{"an agent that is late", ids, 0, 3, []int{1, 128, 128}, 128},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
-			table := agenttest.StartTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
+			agent := &seriesTransport{Worker: transport.Local(new(agentsettest.Namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
+			table := agentsettest.StartTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
 			<-table.Agent(domain).Started()
 			s, c := withInput(t, table, &pdu.DescIDs{PMIDs: tt.ids})
 			s.srv.coroutines.Serve(s)

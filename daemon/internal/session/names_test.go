@@ -7,7 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -32,8 +32,8 @@ func TestOddAnswersAboutNames(t *testing.T) {
 		{"no names below a root", &pdu.PMNSTraverse{Name: "d"}, none, "PM_ERR_NAME"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			agent := answers{transport.Local(new(agenttest.Namer)), tt.answer}
-			table := agenttest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
+			agent := answers{transport.Local(new(agentsettest.Namer)), tt.answer}
+			table := agentsettest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 			<-table.Agent(240).Started()
 			if got := dial(t, newServer(t, table, nil)).do(tt.req); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
@@ -74,7 +74,7 @@ func TestTraverse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			log, logs := logtest.NewLog()
-			table := agenttest.Start(t, 240, &twoRoots{d: tt.d, e: tt.e}, parseNames(t, "root { d 240:*:* e 240:*:*\n static 240:1:1 }\n"))
+			table := agentsettest.Start(t, 240, &twoRoots{d: tt.d, e: tt.e}, parseNames(t, "root { d 240:*:* e 240:*:*\n static 240:1:1 }\n"))
 			c := dial(t, newServer(t, table, func(c *Config) { c.Log = log }))
 			c.send(&pdu.Profile{})
 			for range 3 {
@@ -99,7 +99,7 @@ func noName() ([]string, error) { return nil, pdu.ErrnoName }
 
 // A twoRoots is an agent with the dynamic roots d and e.
 type twoRoots struct {
-	agenttest.Namer
+	agentsettest.Namer
 	d, e func() ([]string, error)
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
@@ -105,7 +105,7 @@ func TestRequests(t *testing.T) {
 
 // An agent can tell contexts apart, also those that share a profile.
 func TestContextsOfAnAgent(t *testing.T) {
-	a := &agenttest.Tester{Domain: 240}
+	a := &agentsettest.Tester{Domain: 240}
 	srv := newServer(t, tableOf(t, map[int]agents.Agent{240: a}), func(c *Config) { c.MaxContexts = 2 })
 	for client := range 2 {
 		c := dial(t, srv)
@@ -137,7 +137,7 @@ func TestContainerNames(t *testing.T) {
 			t.Errorf("%q: then %s", name, got)
 		}
 	}
-	if got := agenttest.Show(begin(desc).recv()); got != "PM_ERR_IPC" {
+	if got := agentsettest.Show(begin(desc).recv()); got != "PM_ERR_IPC" {
 		t.Errorf("no name: got %s, want PM_ERR_IPC", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestCreds(t *testing.T) {
 				switch want {
 				case ok:
 					if m := c.recv(); m.Type() != pdu.TypeDesc {
-						t.Errorf("got %s, want a descriptor", agenttest.Show(m))
+						t.Errorf("got %s, want a descriptor", agentsettest.Show(m))
 					}
 				case end:
 					c.closed()
@@ -189,7 +189,7 @@ func TestCreds(t *testing.T) {
 						t.Errorf("got %v, want %s", m.Code, want)
 					}
 				default:
-					if got := agenttest.Show(c.recv()); got != want {
+					if got := agentsettest.Show(c.recv()); got != want {
 						t.Errorf("got %s, want %s", got, want)
 					}
 				}

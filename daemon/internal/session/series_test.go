@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -102,8 +102,8 @@ func TestTurnsOfNames(t *testing.T) {
 		{"an agent that is late", names, calls.MaxBatchTime / 40, 3, []int{1, 40, 40}, 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			agent := &seriesTransport{Worker: transport.Local(new(agenttest.Namer)), answer: answerName, each: tt.each, fails: tt.fails}
-			table := agenttest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
+			agent := &seriesTransport{Worker: transport.Local(new(agentsettest.Namer)), answer: answerName, each: tt.each, fails: tt.fails}
+			table := agentsettest.StartTransport(t, 240, func() transport.Transport { return agent }, dynamicTree(t))
 			<-table.Agent(240).Started()
 			s, c := withInput(t, table, &pdu.PMNSNames{Names: tt.names})
 			s.srv.coroutines.Serve(s)

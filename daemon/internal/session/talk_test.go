@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
@@ -110,11 +110,11 @@ func (c *talk) recv() pdu.Message {
 	}
 }
 
-// do sends a request and returns the reply as agenttest.Show does.
+// do sends a request and returns the reply as agentsettest.Show does.
 func (c *talk) do(m pdu.Message) string {
 	c.t.Helper()
 	c.send(m)
-	return agenttest.Show(c.recv())
+	return agentsettest.Show(c.recv())
 }
 
 // closed fails the test unless the session ends without another PDU.
@@ -127,18 +127,18 @@ func (c *talk) closed() {
 
 func id(domain, item int) pdu.PMID { return pdu.NewPMID(domain, 0, item) }
 
-// tableOf returns a table with agents in process and agenttest.Names. The agents of the
-// domains 240 to 242 that are not in the list are agenttest.Testers.
+// tableOf returns a table with agents in process and agentsettest.Names. The agents of the
+// domains 240 to 242 that are not in the list are agentsettest.Testers.
 func tableOf(t *testing.T, list map[int]agents.Agent) *routes.Table {
 	t.Helper()
-	tree := parseNames(t, agenttest.Names)
+	tree := parseNames(t, agentsettest.Names)
 	var all []*agentset.Agent
 	for domain := 240; domain <= 242; domain++ {
 		a := list[domain]
 		if a == nil {
-			a = &agenttest.Tester{Domain: domain}
+			a = &agentsettest.Tester{Domain: domain}
 		}
-		all = append(all, agenttest.Start(t, domain, a, tree).Agents()...)
+		all = append(all, agentsettest.Start(t, domain, a, tree).Agents()...)
 	}
 	return routes.New(all, tree)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/agenttest"
+	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
@@ -191,11 +191,11 @@ func TestNoSlotInWait(t *testing.T) {
 	request := func(name string, started bool, ms ...pdu.Message) wait {
 		return wait{name, func(t *testing.T) (*Server, func()) {
 			end := make(chan struct{})
-			table := agenttest.StartTransport(t, domain, func() transport.Transport {
+			table := agentsettest.StartTransport(t, domain, func() transport.Transport {
 				if !started {
 					<-end
 				}
-				return busyTransport{transport.Local(new(agenttest.Namer)), end}
+				return busyTransport{transport.Local(new(agentsettest.Namer)), end}
 			}, new(pmnsload.Tree))
 			if started {
 				<-table.Agent(domain).Started()

@@ -1,5 +1,5 @@
-// Package agenttest starts agents in the tests of these packages.
-package agenttest
+// Package agentsettest starts agents in the tests of these packages.
+package agentsettest
 
 import (
 	"context"
