@@ -27,8 +27,8 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/session"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -42,9 +42,9 @@ type Daemon struct {
 	trace   *diag.Trace
 	debug   *diag.Debug
 
-	routes   atomic.Pointer[routes.Table]  // stored by reloader
-	tls      atomic.Pointer[secure.Server] // nil if TLS is off; stored by reloader
-	sasl     atomic.Pointer[sasl.Host]     // nil if clients cannot log in
+	routes   atomic.Pointer[routes.Table]     // stored by reloader
+	tls      atomic.Pointer[tlspolicy.Server] // nil if TLS is off; stored by reloader
+	sasl     atomic.Pointer[sasl.Host]        // nil if clients cannot log in
 	agentSet *agentset.Set
 	labels   *labels.Host
 	sessions *session.Server

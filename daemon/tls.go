@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -17,7 +17,7 @@ type TLSStatus struct {
 	Problem string    // that it expires soon, has expired or is not valid yet; or ""
 }
 
-func tlsStatus(s *secure.Server, now time.Time) *TLSStatus {
+func tlsStatus(s *tlspolicy.Server, now time.Time) *TLSStatus {
 	if s == nil {
 		return nil
 	}
@@ -32,8 +32,8 @@ func (d *Daemon) TLS() *TLSStatus { return tlsStatus(d.tls.Load(), time.Now()) }
 // each that is not a warning would keep pmcd from starting. Warnings without a line are about
 // tls.conf itself.
 func CheckTLS(path string, certRequired bool) (*TLSStatus, pmcdconf.ErrorList) {
-	s, list, err := secure.LoadFile(path, secure.Options{RequireClientCert: certRequired})
-	if errs := secure.Errors(nil); errors.As(err, &errs) {
+	s, list, err := tlspolicy.LoadFile(path, tlspolicy.Options{RequireClientCert: certRequired})
+	if errs := tlspolicy.Errors(nil); errors.As(err, &errs) {
 		for _, e := range errs {
 			err := e.Cause()
 			if errs.Foreign() {
@@ -61,7 +61,7 @@ func (d *Daemon) tlsProblems(now time.Time) []string {
 
 // An expiryWarning is the last warning about a certificate.
 type expiryWarning struct {
-	server *secure.Server // nil if there was none
+	server *tlspolicy.Server // nil if there was none
 	at     time.Time
 }
 

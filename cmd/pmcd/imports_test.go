@@ -28,7 +28,7 @@ access:
 agents: pdu
 bench/attack: pdu golang.org/x/sys
 daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
-  daemon/internal/labels daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
+  daemon/internal/labels daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/session daemon/internal/tlspolicy
   agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
 daemon/saslhelper: agents/launch/child
@@ -133,15 +133,15 @@ conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext
-reload: ./agentset ./diag ./labels ./routes ./secure ./session access agents/logtext
+reload: ./agentset ./diag ./labels ./routes ./session ./tlspolicy access agents/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 names: ./agentset ./calls ./clients ./routes agents/transport pdu pmnsload
 quota: agents/fairqueue
 routes: ./agentset pmnsload
-secure: pmcdconf pmcdconf/regular pmcdconf/tlsconf
+tlspolicy: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./routes ./sasl ./secure ./slots access
+session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./routes ./sasl ./slots ./tlspolicy access
   agents/fairqueue agents/logtext agents/transport pdu
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
@@ -228,16 +228,16 @@ var mustNotImport = map[string][]string{
 	// An agent that needs more imports it itself.
 	"agents/pmda": {"os", "os/exec", "plugin", "log"},
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
-	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
-	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/calls":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/clients":  {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/labels":   {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/names":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
-	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},
-	"daemon/internal/sasl":     {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon":                    {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon/internal/agentset":  {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/calls":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/clients":   {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/labels":    {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/names":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/reload":    {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/tlspolicy": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/session":   {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon/internal/sasl":      {"os/exec", "os/signal", "plugin", "flag", "log"},
 	// Programs have one form of log lines, that of agents/logtext.
 	"cmd/pmcd/pmcdctl":                      {"log"},
 	"cmd/pmcd/pmcd-prometheus":              {"log"},

@@ -19,8 +19,8 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/session"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
@@ -48,8 +48,8 @@ type Config struct {
 	Watch         bool              // Watch will be called
 	Overdue       time.Duration     // a reload that takes longer is a problem
 
-	Routes  *atomic.Pointer[routes.Table]  // only the Reloader stores tables
-	TLS     *atomic.Pointer[secure.Server] // nil if TLS is off; only the Reloader stores it
+	Routes  *atomic.Pointer[routes.Table]     // only the Reloader stores tables
+	TLS     *atomic.Pointer[tlspolicy.Server] // nil if TLS is off; only the Reloader stores it
 	Agents  *agentset.Set
 	Clients *session.Server
 	Labels  *labels.Host

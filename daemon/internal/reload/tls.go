@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // A tlsRead is the result of reading tls.conf and the files that it names.
 type tlsRead struct {
-	server   *secure.Server // nil if TLS is off
+	server   *tlspolicy.Server // nil if TLS is off
 	warnings pmcdconf.ErrorList
 	err      error
 }
 
 func (r *Reloader) readTLS(ctx context.Context) (tlsRead, error) {
-	path, opt := r.cfg.TLSConf, secure.Options{RequireClientCert: r.cfg.CertRequired}
+	path, opt := r.cfg.TLSConf, tlspolicy.Options{RequireClientCert: r.cfg.CertRequired}
 	got, err := await(ctx, r, "reads "+path+" or a file that it names", func() (got tlsRead) {
-		got.server, got.warnings, got.err = secure.LoadFile(path, opt)
+		got.server, got.warnings, got.err = tlspolicy.LoadFile(path, opt)
 		return got
 	})
 	for _, w := range got.warnings {
@@ -32,7 +32,7 @@ func (r *Reloader) readTLS(ctx context.Context) (tlsRead, error) {
 
 // unreadable reports whether tls.conf itself cannot be read.
 func (got *tlsRead) unreadable() bool {
-	return got.err != nil && !errors.As(got.err, new(secure.Errors))
+	return got.err != nil && !errors.As(got.err, new(tlspolicy.Errors))
 }
 
 // LoadTLS loads the TLS policy for the first time. It returns an error if the policy cannot
@@ -42,7 +42,7 @@ func (got *tlsRead) unreadable() bool {
 // off with these, too.
 func (r *Reloader) LoadTLS(ctx context.Context) error {
 	got, err := r.readTLS(ctx)
-	var errs secure.Errors
+	var errs tlspolicy.Errors
 	switch {
 	case err != nil:
 		return err

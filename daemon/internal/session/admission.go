@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -19,7 +19,7 @@ type admission struct {
 	counter      *access.Counter
 	credsReqd    atomic.Bool // -S, or there are rules for users or groups
 	certRequired bool        // -Q
-	tls          func() *secure.Server
+	tls          func() *tlspolicy.Server
 	sasl         func() *sasl.Host
 	violations   violations
 }
@@ -41,7 +41,7 @@ func (a *admission) needsCert(p access.Peer) bool {
 }
 
 // secure returns the TLS policy, or nil if TLS is off.
-func (a *admission) secure() *secure.Server {
+func (a *admission) secure() *tlspolicy.Server {
 	if a.tls == nil {
 		return nil
 	}

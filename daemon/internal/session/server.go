@@ -31,8 +31,8 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/names"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
+	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -49,7 +49,7 @@ type Config struct {
 	CertRequired bool // clients that are not local have to have a certificate (-Q)
 	// TLS returns the TLS policy, or nil if TLS is off. A reload can change it. TLS may be
 	// nil.
-	TLS func() *secure.Server
+	TLS func() *tlspolicy.Server
 
 	// SASL returns what serves logins, or nil. It may be nil, as may LookupUser then.
 	SASL func() *sasl.Host

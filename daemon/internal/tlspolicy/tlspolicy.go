@@ -1,10 +1,10 @@
-// Package secure makes the TLS policy of the server from tls.conf: which certificate pmcd
+// Package tlspolicy makes the TLS policy of the server from tls.conf: which certificate pmcd
 // shows, which certificates of clients it accepts, and which versions and ciphers it uses.
 // It opens no connection.
 //
 // The policy is that of C pmcd with OpenSSL at security level 2, the level of Debian: keys
 // have a strength of 112 bits or more, and signatures with SHA-1 do not count.
-package secure
+package tlspolicy
 
 import (
 	"crypto/tls"

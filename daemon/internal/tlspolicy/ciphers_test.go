@@ -1,4 +1,4 @@
-package secure
+package tlspolicy
 
 import (
 	"crypto/tls"

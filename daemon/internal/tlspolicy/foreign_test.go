@@ -3,7 +3,7 @@
 //go:debug x509negativeserial=1
 //go:debug x509rsacrt=0
 
-package secure
+package tlspolicy
 
 import (
 	"bytes"
