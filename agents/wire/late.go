@@ -55,8 +55,7 @@ func (c *Client) startRecovery(s transport.State) {
 	go c.background(s, owed)
 }
 
-// background reads and discards the replies that a late agent owes. If the agent
-// is not ready, it waits until the agent says that it is.
+// background runs a recovery, and makes the agent ready when that is over.
 func (c *Client) background(s transport.State, owed []pdu.Type) {
 	defer c.tasks.Done()
 	c.notifyState(s)
@@ -69,44 +68,8 @@ func (c *Client) background(s transport.State, owed []pdu.Type) {
 		writeDone <- err
 	}()
 	c.setDirect(false)
-	err := c.setReadDeadline(time.Time{})
-	var b []byte
-	// NOTREADY was either the reply to a request, or was sent before that request
-	// arrived. In the first case one reply less is due than owed says. So the last
-	// one is awaited for readyGrace only.
-	replyUncertain, inGrace := s == transport.NotReady, false
-	for err == nil && (s == transport.NotReady || len(owed) > 0) {
-		if lastUncertain := replyUncertain && s == transport.Late && len(owed) == 1; lastUncertain && !inGrace {
-			inGrace = true
-			err = c.setReadDeadline(time.Now().Add(readyGrace))
-			continue
-		}
-		b, err = c.read(b[:0])
-		if inGrace && errors.Is(err, os.ErrDeadlineExceeded) && !c.inPDU() {
-			err = nil
-			break
-		}
-		if err != nil {
-			break
-		}
-		_, t, _ := pdu.Header(b)
-		switch code := errorCode(b); {
-		case code == pdu.ErrnoReady:
-			s = transport.Late // until the owed replies have been read
-		case code == pdu.ErrnoNotReady && s != transport.NotReady:
-			s, replyUncertain, inGrace = transport.NotReady, true, false
-			err = c.setReadDeadline(time.Time{})
-			c.mu.Lock()
-			c.maxDepth, c.depth = 1, 1
-			c.state.Store(int32(s))
-			c.mu.Unlock()
-			c.notifyState(s)
-		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
-			owed = owed[1:]
-		default:
-			err = fmt.Errorf("%v PDU from an agent that is %v: %w", t, s, pdu.ErrnoIPC)
-		}
-	}
+	r := recovery{c: c, state: s, owed: owed, uncertain: s == transport.NotReady}
+	err := r.run()
 	if err != nil {
 		c.fail(err) // ends the write, too
 	}
@@ -126,6 +89,70 @@ func (c *Client) background(s transport.State, owed []pdu.Type) {
 	} else if c.refusal() == nil {
 		c.flushLocked()
 	}
+}
+
+// A recovery reads and discards the replies that a late agent owes. If the agent is not
+// ready, it waits until the agent says that it is.
+type recovery struct {
+	c     *Client
+	state transport.State // Late or NotReady
+	owed  []pdu.Type
+	// uncertain is set by NOTREADY, which was either the reply to a request, or was sent before
+	// that request arrived. In the first case one reply less is due than owed says.
+	uncertain bool
+}
+
+// run returns nil when the agent is ready and owes no reply.
+func (r *recovery) run() error {
+	err := r.c.setReadDeadline(time.Time{})
+	var b []byte
+	for err == nil && (r.state == transport.NotReady || len(r.owed) > 0) {
+		b, err = r.c.read(b[:0])
+		switch {
+		case err == nil:
+			err = r.received(b)
+		case r.lastUncertain() && errors.Is(err, os.ErrDeadlineExceeded) && !r.c.inPDU():
+			return nil
+		}
+	}
+	return err
+}
+
+// lastUncertain reports whether all that is awaited is a reply that may not come. It is
+// awaited for readyGrace only.
+func (r *recovery) lastUncertain() bool {
+	return r.uncertain && r.state == transport.Late && len(r.owed) == 1
+}
+
+// received is called for each PDU of the agent.
+func (r *recovery) received(b []byte) error {
+	_, t, _ := pdu.Header(b)
+	switch code := errorCode(b); {
+	case code == pdu.ErrnoReady:
+		r.state = transport.Late // until the owed replies have been read
+	case code == pdu.ErrnoNotReady && r.state != transport.NotReady:
+		return r.notReady()
+	case len(r.owed) > 0 && (t == r.owed[0] || t == pdu.TypeError):
+		r.owed = r.owed[1:]
+	default:
+		return fmt.Errorf("%v PDU from an agent that is %v: %w", t, r.state, pdu.ErrnoIPC)
+	}
+	if r.lastUncertain() {
+		return r.c.setReadDeadline(time.Now().Add(readyGrace))
+	}
+	return nil
+}
+
+// notReady is called when the agent says NOTREADY again.
+func (r *recovery) notReady() error {
+	r.state, r.uncertain = transport.NotReady, true
+	err := r.c.setReadDeadline(time.Time{})
+	r.c.mu.Lock()
+	r.c.maxDepth, r.c.depth = 1, 1
+	r.c.state.Store(int32(r.state))
+	r.c.mu.Unlock()
+	r.c.notifyState(r.state)
+	return err
 }
 
 // finishWrite writes the backlog, without a deadline.
