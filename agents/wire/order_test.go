@@ -82,6 +82,21 @@ func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
 	}
 }
 
+// NOTREADY of a late agent may be its reply, so the agent is ready without another one.
+func TestNotReadyWhileLate(t *testing.T) { forEachPair(t, testNotReadyWhileLate) }
+
+func testNotReadyWhileLate(t *testing.T, pair pairFunc) {
+	c, there, _ := fakePMDA(t, pair, wire.Options{})
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+	if _, err := transport.Do(c, &transport.Call{Req: req, Timeout: time.Millisecond}, nil); err != transport.ErrLate {
+		t.Fatal(err)
+	}
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+	testutil.Eventually(t, "not ready", func() bool { return c.State() == transport.NotReady })
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady})
+	testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
+}
+
 // A caller that waits to be admitted gives up at its own timeout, also while it reads
 // the reply of another call that has more time.
 func TestTimeoutWhileReadingForAnother(t *testing.T) {
