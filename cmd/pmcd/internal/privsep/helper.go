@@ -46,7 +46,7 @@ type helperOutput struct{ log *slog.Logger }
 // Write implements io.Writer. b is whole lines.
 func (o helperOutput) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
-		o.log.Info("{text}", "text", strings.TrimSuffix(line, "\n"), logtext.Bare())
+		o.log.Info("{text}", "text", strings.TrimSuffix(line, "\n"), logtext.Bare(), logtext.Event("helper_output"))
 	}
 	return len(b), nil
 }
