@@ -69,7 +69,7 @@ type Daemon struct {
 }
 
 // New returns a Daemon. It loads the configuration, and logs mistakes that are not errors.
-// It does not start agents, and does not load the name space: see LoadNames and Run. New
+// It does not start agents, and does not load the name space: Run does both. New
 // returns an error if the Config cannot be used, or if ctx ends before the configuration is
 // read. It does not close the Listeners then.
 func New(ctx context.Context, cfg Config) (*Daemon, error) {

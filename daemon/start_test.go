@@ -142,7 +142,7 @@ func TestReadOfNamesEnds(t *testing.T) {
 	}
 }
 
-// A caller of LoadNames has the names, and an error before Run if there are none.
+// The caller of LoadNames has the names, and an error before Run if there are none.
 func TestLoadNames(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.stop()

@@ -126,6 +126,7 @@ func (r *recovery) lastUncertain() bool {
 
 // received is called for each PDU of the agent.
 func (r *recovery) received(b []byte) error {
+	was := r.lastUncertain()
 	_, t, _ := pdu.Header(b)
 	switch code := errorCode(b); {
 	case code == pdu.ErrnoReady:
@@ -137,7 +138,7 @@ func (r *recovery) received(b []byte) error {
 	default:
 		return fmt.Errorf("%v PDU from an agent that is %v: %w", t, r.state, pdu.ErrnoIPC)
 	}
-	if r.lastUncertain() {
+	if r.lastUncertain() && !was {
 		return r.c.setReadDeadline(time.Now().Add(readyGrace))
 	}
 	return nil

@@ -20,8 +20,9 @@ type handshakes struct {
 	l    *fairqueue.Limiter // see limiter
 }
 
-// most returns how many are computed at a time.
-func (h *handshakes) most() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+// most returns how many are computed at a time: one less than there are CPUs, since pmcd has a
+// thread more.
+func (h *handshakes) most() int { return max(1, runtime.GOMAXPROCS(0)-2) }
 
 // limiter returns the Limiter, in which the size of each handshake is 1.
 func (h *handshakes) limiter() *fairqueue.Limiter {

@@ -38,7 +38,7 @@ func (t *TLS) Handshakes() (n, most int64) {
 
 // Server makes the server's part of a TLS handshake on c, and returns a Conn for what is in
 // the TLS connection. pending is what was read from c already and belongs to it. At most
-// max(1, GOMAXPROCS-1) handshakes are computed at a time; the others take turns by their
+// max(1, GOMAXPROCS-2) handshakes are computed at a time; the others take turns by their
 // keys. A handshake that waits for its client is not counted. hold is called with how many
 // bytes the handshake may have in memory, each time that there are more; its error ends the
 // handshake.

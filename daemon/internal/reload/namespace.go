@@ -37,8 +37,8 @@ func (n Namespace) step() string {
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
-// load reads the name space, and executes the commands in it. It calls warn with mistakes that do not make the file
-// unusable. When ctx ends, commands in the file are killed.
+// load reads the name space, and executes the commands in it. It calls warn with mistakes that
+// do not make the file unusable. When ctx ends, commands in the file are killed.
 func (n Namespace) load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsload.Tree, error) {
 	ctx, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()

@@ -103,7 +103,7 @@ func New(opt Options) *Host {
 		opt.MaxLogins = defaultMaxLogins
 	}
 	if opt.MaxCalls == 0 {
-		opt.MaxCalls = max(1, runtime.GOMAXPROCS(0)-1)
+		opt.MaxCalls = max(1, runtime.GOMAXPROCS(0)-2) // one less than there are CPUs: pmcd has a thread more
 	}
 	h := &Host{opt: opt, exchanges: make(map[*Exchange]struct{})}
 	h.logins = newSemaphore(min(opt.MaxLogins, mostLogins))

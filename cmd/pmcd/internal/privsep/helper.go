@@ -39,14 +39,18 @@ type Helper struct {
 	stderr    *child.Stderr
 }
 
-// A helperOutput logs lines that the root helper or its process for agents has written. They
-// have the name of the process.
+// A helperOutput logs lines that the root helper or its process for agents has written. Lines
+// without the name of the process, such as those of a panic, get that of the root helper.
 type helperOutput struct{ log *slog.Logger }
 
 // Write implements io.Writer. b is whole lines.
 func (o helperOutput) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
-		o.log.Info("{text}", "text", strings.TrimSuffix(line, "\n"), logtext.Bare(), logtext.Event("helper_output"))
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.Contains(line, "pmcd-root") && !strings.Contains(line, shared.Name) {
+			line = "pmcd-root: " + line
+		}
+		o.log.Info("{text}", "text", line, logtext.Bare(), logtext.Event("helper_output"))
 	}
 	return len(b), nil
 }

@@ -12,6 +12,20 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
+// asUser calls check with the rights of the user that pmcd becomes. If it cannot, it returns an
+// error and does not call check.
+func (v *verifier) asUser(opt *cli.Options, check func()) error {
+	var user *privsep.Identity
+	if !opt.StandAlone() {
+		user, _ = privsep.RunAs(opt.User, os.Geteuid(), os.Getenv) // pmcd reports the error when it starts
+	}
+	if user == nil {
+		check()
+		return nil
+	}
+	return user.WithFileRights(check)
+}
+
 // tls checks tls.conf and the files that it names, with the rights of the user that pmcd
 // becomes: a key that only root can read keeps pmcd from starting. With --verify there are only
 // errors: PCP's script prints what --verify prints, with which C pmcd does not look at TLS, and
@@ -19,14 +33,7 @@ import (
 func (v *verifier) tls(opt *cli.Options) {
 	var status *daemon.TLSStatus
 	var list pmcdconf.ErrorList
-	check := func() { status, list = daemon.CheckTLS(opt.TLSConf, opt.RemoteCert) }
-	var user *privsep.Identity
-	if !opt.StandAlone() {
-		user, _ = privsep.RunAs(opt.User, os.Geteuid(), os.Getenv) // pmcd reports the error when it starts
-	}
-	if user == nil {
-		check()
-	} else if err := user.WithFileRights(check); err != nil {
+	if err := v.asUser(opt, func() { status, list = daemon.CheckTLS(opt.TLSConf, opt.RemoteCert) }); err != nil {
 		if opt.VerifyRights {
 			v.warn(pmcdconf.Pos{}, fmt.Errorf("TLS is not checked: %w", err))
 		}

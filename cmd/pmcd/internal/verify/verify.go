@@ -143,9 +143,13 @@ func reason(err error) string {
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-// names checks the name space, without which pmcd does not start.
+// names checks the name space, without which pmcd does not start, with the rights of the user
+// that pmcd becomes.
 func (v *verifier) names(opt *cli.Options) {
-	_, err := opt.Namespace.Load()
+	var err error
+	if rightsErr := v.asUser(opt, func() { _, err = opt.Namespace.Load() }); rightsErr != nil {
+		v.warn(pmnsload.Pos{}, fmt.Errorf("the name space is not checked: %w", rightsErr))
+	}
 	var list pmnsload.ErrorList
 	switch {
 	case errors.As(err, &list):

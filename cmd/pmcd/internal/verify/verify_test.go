@@ -295,3 +295,19 @@ func TestVerifyTrust(t *testing.T) {
 		}
 	}
 }
+
+// The name space is read with the rights of the user that pmcd becomes, as pmcd reads it.
+func TestVerifyNamesAsUser(t *testing.T) {
+	testutil.NeedRoot(t)
+	files(t, map[string]string{"conf": "pmcd 2 dso pmcd_init /none\n", "pmns": "root { a }\na { b 2:0:0 }\n"})
+	if err := os.Chmod("pmns", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"root": "", "daemon": "permission denied"} {
+		var stderr strings.Builder
+		code := verifyArgs(t, &stderr, "--verify", "-U", user, "-c", "conf", "-n", "pmns")
+		if (code != 0) != (want != "") || !strings.Contains(stderr.String(), want) || want == "" && stderr.Len() > 0 {
+			t.Errorf("as %s: exit code %d\n%s", user, code, stderr.String())
+		}
+	}
+}
