@@ -145,7 +145,9 @@ func (p *loginPair) compareLogs(t *testing.T) {
 	lines := func(d *peer.Daemon) (all []string) {
 		for _, m := range loginLines.FindAllStringSubmatch(d.Log(), -1) {
 			text, _, _ := strings.Cut(m[1], " more like it in ")
-			all = append(all, strings.TrimRight(text, " (0123456789"))
+			if !strings.HasPrefix(text, "Alert: Couldn't find mech ") { // ours does not ask libsasl2 for what was not offered
+				all = append(all, strings.TrimRight(text, " (0123456789"))
+			}
 		}
 		slices.Sort(all)
 		return slices.Compact(all)
