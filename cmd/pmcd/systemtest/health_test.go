@@ -123,7 +123,7 @@ func TestLateAddress(t *testing.T) {
 		h.run("systemctl start pmcd.service")
 		h.status(0)
 		h.run("ip addr add 192.0.2.7/32 dev lo && ip addr add 2001:db8::7/128 dev lo nodad")
-		h.until("ip route get 192.0.2.7 && ip -6 route get 2001:db8::7")
+		h.until("ip route get 192.0.2.7 | grep ^local && ip -6 route get 2001:db8::7 | grep ^local")
 		for _, address := range []string{"127.0.0.1:44321", "192.0.2.7:44321", "[2001:db8::7]:44321"} {
 			h.greets("tcp", address)
 		}
