@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // lingerTime is how long the close of a slowSocket blocks, unless the test ends: longer
@@ -69,7 +71,14 @@ func (p *peer) passLast(last int, b string, flags int) {
 	if err != nil {
 		p.h.t.Fatal(err)
 	}
-	raw.Control(func(fd uintptr) { err = unix.Sendmsg(int(fd), []byte(b), unix.UnixRights(last), nil, flags) })
+	raw.Control(func(fd uintptr) {
+		// The descriptors that all processes of an ordinary user have passed, and which are not
+		// received yet, may not be more than its limit of descriptors (unix(7), ETOOMANYREFS).
+		testutil.Until(testutil.Hangs, func() bool {
+			err = unix.Sendmsg(int(fd), []byte(b), unix.UnixRights(last), nil, flags)
+			return err != unix.ETOOMANYREFS
+		})
+	})
 	if err != nil { // it was not sent, so our close would block
 		unix.SetsockoptLinger(last, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{})
 	}
