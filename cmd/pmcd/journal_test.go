@@ -48,8 +48,12 @@ func TestJournal(t *testing.T) {
 			s.Start()
 			s.Greets(s.Path("sock"))
 			s.OpenGate()
-			if tt.journal && !peer.Until(peer.Hangs, func() bool { return strings.Contains(s.Read("journal"), "cannot start") }) {
-				t.Error("the agent that ends is not in the journal")
+			started := func() bool {
+				text := s.Read("journal")
+				return strings.Contains(text, "cannot start") && strings.Contains(text, "request port(s)")
+			}
+			if tt.journal && !peer.Until(peer.Hangs, started) {
+				t.Error("the agent that ends is not in the journal, or the ports are not")
 			}
 			s.Stop()
 			text := s.Read("journal")

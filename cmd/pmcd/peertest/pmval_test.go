@@ -30,7 +30,6 @@ func TestPmval(t *testing.T) {
 		{"sample.secret.foo.bar.grunt.snort.huff.puff.seven", exact, 0},
 		{"sample.secret.foo.bar.max.redirect", exact, 0},
 		{"-X sample.colour", exact, 0},
-		{"sample.rapid", shape, 0},
 		{"simple.now", shape, 0},
 		{"kernel.all.load", shape, 0},
 		{"kernel.percpu.cpu.user", shape, 0},

@@ -21,6 +21,7 @@ var moving = []peer.Rule{
 	{Key: re(`sample\.((recv_|xmit_)?pdu|percontext\..*)`), How: peer.Shape, Why: "how many requests an agent gets for one of a client is the daemon's affair"},
 	{Key: re(`sample\.(mirage(_longlong)?|scramble\..*|(dupnames\.two\.)?lights)`), How: peer.Set, Why: "random, by the clock"},
 	{Key: re(`sample\.(magnitude|drift)`), How: peer.Shape, Why: "random"},
+	{Key: re(`sample\.proc\..*`), How: peer.Set, Why: "instances come and go, by the clock of each agent"},
 	{Key: re(`sample\.sysinfo`), How: peer.Shape, Why: "the seconds since the boot, and the number of processes"},
 	{Key: re(`sample\.((dupnames\.two\.)?seconds|milliseconds|step|step_counter|ulonglong\.bin(_ctr)?|byte_ctr|kbyte_ctr)`), How: peer.Shape, Why: "count the time since the agent started"},
 	{Key: re(`sample\.event\..*records.*`), How: peer.Presence, Why: "each look takes the next part of a sequence; TestEvents starts it anew"},
