@@ -77,7 +77,7 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 				"linux 60 pipe binary /bin/false",
 				"proc 3 pipe binary /bin/cat", // says nothing
 			},
-			Args: []string{"-q", "1"},
+			Args: []string{"-q", "10"},
 		}
 	})
 	for _, line := range []string{

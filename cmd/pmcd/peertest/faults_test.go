@@ -102,7 +102,7 @@ func TestFaults(t *testing.T) {
 		f.sendFetch(t, id(404, 0, 4))
 		f.says(t, "agent 404 blocks", 1, "")
 		check(t, "401", id(401, 0, 1))
-		store("1")
+		store("3")
 	})
 
 	kill := func(agent string, sig syscall.Signal) {

@@ -156,7 +156,7 @@ func startFaults(t *testing.T) *faults {
 	for i, b := range f.bad {
 		lines = append(lines, fmt.Sprintf("%q %d dso %s %s", b.name, 410+i, b.entry, b.path))
 	}
-	f.d = peer.StartT(t, path, peer.Config{Agents: lines, Args: []string{"-t", "1", "-q", "3"},
+	f.d = peer.StartT(t, path, peer.Config{Agents: lines, Args: []string{"-t", "3", "-q", "20"},
 		Env: []string{"PMCD_RESTART_AGENTS=0"}}) // the test says when they are started again
 	if f.client, err = pmapi.Dial(t.Context(), f.d.Host(peer.Unix), &pmapi.Options{Timeout: 2 * time.Minute}); err != nil {
 		t.Fatal(err)

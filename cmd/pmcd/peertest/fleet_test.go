@@ -22,7 +22,7 @@ import (
 
 const (
 	fleetHosts   = 100
-	fleetTimeout = 2 * time.Minute
+	fleetTimeout = 5 * time.Minute
 )
 
 // fleetHost starts a pmcd in a UTS name space, so that it has the host name that it would have

@@ -48,7 +48,7 @@ func startCFetcher(tb testing.TB, d *peer.Daemon, metric string, number int) *cF
 		tb.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(program, d.Host(peer.Unix), metric, strconv.Itoa(number))
-	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
+	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=", "PMCD_CONNECT_TIMEOUT=60", "PMCD_REQUEST_TIMEOUT=60")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -387,12 +387,8 @@ func TestMMVPMProxy(t *testing.T) {
 	} {
 		// pmproxy writes values at times of its own.
 		var theirs, got string
-		for range 10 {
-			if theirs, got = show(c, args), show(ours, args); theirs == got {
-				break
-			}
-		}
-		if theirs != got {
+		alike := func() bool { theirs, got = show(c, args), show(ours, args); return theirs == got }
+		if !peer.Until(peer.Hangs, alike) {
 			t.Errorf("%s\nwith PCP's pmcd: %s\nwith ours: %s", args, theirs, got)
 		}
 	}

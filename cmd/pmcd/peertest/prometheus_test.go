@@ -352,7 +352,7 @@ type promServer struct{ url string }
 func startPrometheus(t *testing.T, d *peer.Daemon, jobs map[string]string, rules ...string) promServer {
 	t.Helper()
 	dir := t.TempDir()
-	conf := "global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n"
+	conf := "global: {scrape_interval: 5s, scrape_timeout: 5s}\nscrape_configs:\n"
 	for name, target := range jobs {
 		conf += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", name, strings.TrimPrefix(target, "http://"))
 	}

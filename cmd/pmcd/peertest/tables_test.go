@@ -26,7 +26,9 @@ var moving = []peer.Rule{
 	{Key: re(`sample\.((dupnames\.two\.)?seconds|milliseconds|step|step_counter|ulonglong\.bin(_ctr)?|byte_ctr|kbyte_ctr)`), How: peer.Shape, Why: "count the time since the agent started"},
 	{Key: re(`sample\.event\..*records.*`), How: peer.Presence, Why: "each look takes the next part of a sequence; TestEvents starts it anew"},
 	{Key: re(`simple\.(now|time\..*)`), How: peer.Shape, Why: "the clock, and the agent's own CPU time"},
-	{Key: re(`(kernel|mem|network|disk|filesys|swap|swapdev|vfs|ipc|tmpfs|cgroup)\..*`), How: peer.Shape, Why: "the kernel does not stand still between two looks"},
+	{Key: re(`(kernel|mem|network|disk|filesys|swap|swapdev|vfs|ipc|tmpfs)\..*`), How: peer.Shape, Why: "the kernel does not stand still between two looks"},
+	{Key: re(`cgroup\..*`), How: peer.Set, Why: "groups come and go"},
+	{Key: re(`hinv\.(cpu\.clock|nfilesys|ninterface)`), How: peer.Shape, Why: "the host's"},
 	{Key: re(`proc\..*|hotproc\..*`), How: peer.Set, Why: "processes come and go; their arguments may have line ends"},
 }
 

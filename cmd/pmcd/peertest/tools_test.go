@@ -115,6 +115,10 @@ var varies = []struct {
 	// atop sorts interfaces by how busy they are.
 	{regexp.MustCompile(`^NET \|.*\| pcki .*`), "NET | interface"},
 	{regexp.MustCompile(`^([\d:]+ +\w+ +)(?:\?|\d+%)((?: +[\d.]+){7})(?: +[hf])?$`), "$1$2"},
+	// atopsar leaves out a disk that did nothing.
+	{regexp.MustCompile(`^([\d:]{8}) +(?:vd|sd|xvd|nvme)\w+ +\d+%.*`), "$1"},
+	// pmrep has this where a number has more digits than its column.
+	{regexp.MustCompile(`\bxxx\b`), "0"},
 	// Units follow values.
 	{regexp.MustCompile(`\b(\d+[dhm])+\d+[hms]\b`), "0"},
 	{regexp.MustCompile(`(\d) *(s|ms|µs|ns|B|[KMG]bps|[KMGT]B)([ |]|$)`), "$1$3"},

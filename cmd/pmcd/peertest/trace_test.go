@@ -71,7 +71,7 @@ func traceAgents(t *testing.T) []traceAgent {
 
 // env is the environment of a program that sends to a.
 func (a traceAgent) env() []string {
-	return append(os.Environ(), "PCP_TRACE_HOST=127.0.0.1", "PCP_TRACE_PORT="+strconv.Itoa(a.port))
+	return append(os.Environ(), "PCP_TRACE_HOST=127.0.0.1", "PCP_TRACE_TIMEOUT=60", "PCP_TRACE_REQTIMEOUT=60", "PCP_TRACE_PORT="+strconv.Itoa(a.port))
 }
 
 // traceCalls compiles the program in testdata.
@@ -329,7 +329,7 @@ func TestTracePmcd(t *testing.T) {
 		PMNS:   "root { pmcd trace }\npmcd { version 2:0:7 control }\npmcd.control { sighup 2:0:18 }\n" + strings.ReplaceAll(names, "TRACE:", "10:"),
 		Agents: []string{"pmcd 2 dso pmcd_init builtin", line},
 	})
-	env := append(os.Environ(), "PCP_TRACE_HOST=localhost", "PCP_TRACE_PORT="+strconv.Itoa(port))
+	env := append(os.Environ(), "PCP_TRACE_HOST=localhost", "PCP_TRACE_TIMEOUT=60", "PCP_TRACE_REQTIMEOUT=60", "PCP_TRACE_PORT="+strconv.Itoa(port))
 	send := func() error {
 		cmd := exec.Command(testutil.NeedProgram(t, "pmtrace"), "-q", "-v", "42", "answer")
 		cmd.Env = env

@@ -259,7 +259,7 @@ func (d *Daemon) Stop() error {
 		d.Signal(syscall.SIGQUIT)
 	}
 	// Agents end by themselves when their pipe is closed.
-	Until(5*time.Second, func() bool {
+	Until(30*time.Second, func() bool {
 		for _, p := range d.agents {
 			if p.Alive() {
 				return false

@@ -185,7 +185,7 @@ func (m *Machine) stop() error {
 	}
 	// Agents end by themselves when their pipe is closed.
 	var left []string
-	if !Until(5*time.Second, func() bool { left = m.ofPCP(); return len(left) == 0 }) {
+	if !Until(30*time.Second, func() bool { left = m.ofPCP(); return len(left) == 0 }) {
 		errs = append(errs, fmt.Errorf("processes are left: %q", left))
 	}
 	if strings.Contains(m.Log(), "DATA RACE") {

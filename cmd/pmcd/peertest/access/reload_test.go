@@ -8,13 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 // waiting is how long anything may take that takes no time.
-const waiting = 20 * time.Second
+const waiting = peer.Hangs
 
 // reload gives the daemon other rules and waits until it has read them.
 func reload(t *testing.T, p *peer.Daemon, rules string) {

@@ -18,11 +18,12 @@ while [ $(pmprobe -v pmcd.sighups | cut -d' ' -f3) = $n ]; do pmsleep 0.05; done
 func rc(what string) string { return settled("/etc/init.d/pmcd " + what) }
 
 // settled runs a command that the rc script is in. That may leave a process
-// behind that looks for agents to install, which is waited for.
+// behind that looks for agents to install, which is waited for. So are agents that start.
 func settled(command string) string {
 	return "{ " + command + `; } >/var/tmp/rc.out 2>&1
 code=$?
 while pgrep -f '^/bin/sh /etc/init.d/pmcd' >/dev/null; do pmsleep 0.05; done
+while pmprobe -v pmcd.agent.status 2>/dev/null | cut -d' ' -f3- | grep -qw 1; do pmsleep 0.05; done
 cat /var/tmp/rc.out
 exit $code`
 }
