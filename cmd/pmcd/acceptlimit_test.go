@@ -85,7 +85,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	for _, conn := range in[:len(in)/2] {
 		conn.Close()
 	}
-	conn, err := pmcdtest.Greeted(sock, 10*time.Second)
+	conn, err := pmcdtest.Greeted(sock, testutil.Hangs)
 	if err != nil {
 		t.Fatal(fmt.Errorf("not accepted although others have disconnected: %w", err))
 	}

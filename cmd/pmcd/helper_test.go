@@ -174,7 +174,7 @@ func TestPeerOOMScore(t *testing.T) {
 // While pmcd or its root helper have no descriptors left agents cannot be started.
 // Both go on, and start them when there are some again.
 func TestPeerStartWithoutDescriptors(t *testing.T) {
-	p := startPrivileged(t)
+	p := startPrivileged(t, "PMCD_RESTART_AGENTS=0") // an agent that is killed stays down until a reload
 	failures := func() int { return strings.Count(pmcdtest.Read(p.At("log/pmcd.log")), `cannot start "simple" agent`) }
 	limitTo := func(pid, n int) (was int) {
 		t.Helper()

@@ -41,7 +41,7 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 			"[access]\nallow \"local:*\" : all;\ndisallow \"127.0.0.2\" : all;\n")
 	}
 	write("")
-	cmd := p.Command(append([]string{"-f", "-U", pmcdtest.User(), "-t", "1", "--late-grace=1"}, args...)...)
+	cmd := p.Command(append([]string{"-f", "-U", pmcdtest.User(), "-t", "3", "--late-grace=1"}, args...)...)
 	cmd.Env = append(cmd.Env, "PMCD_RESTART_AGENTS=0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

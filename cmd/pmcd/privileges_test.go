@@ -72,10 +72,9 @@ proc 3 dso proc_init /nonexistent/pmda_proc.so
 	return p
 }
 
-func startPrivileged(t *testing.T) *privileged {
+func startPrivileged(t *testing.T, env ...string) *privileged {
 	t.Helper()
-	p := startPrivilegedFiles(t)
-	p.start()
+	p := startPrivilegedFiles(t).start(env...)
 	p.answers("simple.numfetch", true)
 	p.answers("sample.seconds", true)
 	p.answers("proc.nprocs", true)
@@ -160,7 +159,7 @@ func (p *privileged) reload() {
 
 // The users, rights and descriptors of the processes of a daemon that root has started.
 func TestPeerPrivileges(t *testing.T) {
-	p := startPrivileged(t)
+	p := startPrivileged(t, "PMCD_RESTART_AGENTS=0") // an agent that is killed stays down until a reload
 	const root = "uid 0 0 0 0 gid 0 0 0 0 groups"
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
 	if err != nil || len(tasks) < 2 {
@@ -288,10 +287,12 @@ func TestPeerPrivileges(t *testing.T) {
 // user.
 func TestPeerProcessRights(t *testing.T) {
 	p := startPrivileged(t)
-	port := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `).FindStringSubmatch(pmcdtest.Read(p.At("log/pmcd.log")))
-	if port == nil {
-		t.Fatal("the log does not have the port")
-	}
+	inLog := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `)
+	var port []string
+	testutil.Eventually(t, "the log has the port", func() bool { // clients are served before
+		port = inLog.FindStringSubmatch(pmcdtest.Read(p.At("log/pmcd.log")))
+		return port != nil
+	})
 	value := func(uid uint32, host, metric string) string {
 		cmd := exec.Command("pminfo", "-h", host, "-f", metric)
 		cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")

@@ -116,7 +116,7 @@ func TestDescriptorReserve(t *testing.T) {
 		t.Errorf("limit of the agent: %q, %v", n, err)
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
-	if !peer.Until(testutil.Hangs, func() bool { return !agent(299) }) {
+	if !peer.Until(peer.Hangs, func() bool { r, err := ask(); return err == nil && r.Agents[2].PID != pid }) {
 		t.Error("the agent does not die")
 	}
 	if !peer.Until(peer.Hangs, func() bool { return agent(299) }) {

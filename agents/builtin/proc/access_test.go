@@ -153,6 +153,11 @@ func TestHiddenArgs(t *testing.T) {
 	}
 	defer other.Wait()
 	defer other.Process.Kill()
+	// Start can return before the kernel has set the new command line.
+	testutil.Eventually(t, "the process has its command line", func() bool {
+		args, _ := os.ReadFile(fmt.Sprintf("%s/proc/%d/cmdline", root, other.Process.Pid))
+		return string(args) == "sleep\x0060\x00"
+	})
 	r := newHarness(t, Options{Root: root})
 	for _, tt := range []struct {
 		uid  int

@@ -163,7 +163,6 @@ func TestStop(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			if strings.Contains(tt.script, "perl") {
 				testutil.NeedProgram(t, "perl")
 			}

@@ -174,7 +174,7 @@ func TestCheckAgentsLog(t *testing.T) {
 	write(t, filepath.Join(dir, "pmns"), "root { pmcd }\npmcd { numclients 2:0:3 }\n")
 	t.Setenv("PCP_CONF", "/dev/null")
 	t.Setenv("PCP_VAR_DIR", dir)
-	_, _, stderr := runHere("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
+	_, _, stderr := runHere("check-agents", "-q", "60", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
 	want := regexp.MustCompile(`(?m)^\[.*\] pmcdctl\(\d+\) Warning: root: agents cannot ask this agent about containers: .*not a directory$`)
 	if !want.MatchString(stderr) {
 		t.Errorf("nothing matches %s in\n%s", want, stderr)

@@ -244,7 +244,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("up %v at %v", up, r.Now)
 	}
 
-	conn, err := pmcdtest.Greeted(p.sock, 10*time.Second)
+	conn, err := pmcdtest.Greeted(p.sock, testutil.Hangs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,6 +348,8 @@ func TestStatusOfTwo(t *testing.T) {
 
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
+	// An agent that is being started has the descriptor until its exec.
+	testutil.Eventually(t, "no process listens any more", func() bool { return !ctl.Listening(ctl.Path(p.sock)) })
 	if code, _, stderr := runHere("status", "-s", p.sock); code != exitNone || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}

@@ -31,7 +31,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	t.Setenv("PCP_SYSCONFIG_DIR", dir)
 	t.Setenv("PMCD_TRUST_AGENTS", "1")
 	var out, stderr strings.Builder
-	if code := run([]string{"check-agents", "-c", "conf", "-n", "pmns"}, &out, &stderr); code != exitProblems {
+	if code := run([]string{"check-agents", "-q", "60", "-c", "conf", "-n", "pmns"}, &out, &stderr); code != exitProblems {
 		t.Errorf("code %d\n%s", code, stderr.String())
 	}
 	for _, want := range []string{

@@ -201,6 +201,6 @@ func TestHelperDies(t *testing.T) {
 		if text, code := h.Try(fmt.Sprintf("grep -az . /proc/%s/cmdline", old)); code == 0 && strings.Contains(text, "kvm") {
 			t.Errorf("an agent is left: %s", text)
 		}
-		h.check("journalctl --no-pager -q -o cat -u pmcd.service", "status=1/FAILURE")
+		h.check("journalctl --sync; journalctl --no-pager -q -o cat -u pmcd.service", "status=1/FAILURE")
 	})
 }

@@ -109,6 +109,7 @@ func (h *host) restarts() {
 // of one line and an exit code. systemd tries again only if the cause may go away.
 func TestUnitMistake(t *testing.T) {
 	h := without(t)
+	h.dropIn("later.conf", "[Service]\nRestartSec=1h\n") // a second attempt would log more
 	for _, tt := range []struct{ options, want, then string }{
 		{"--nosuch", "nosuch", "failed"},
 		{"-U nosuch", "nosuch", "auto-restart"},
