@@ -59,6 +59,8 @@ const (
 	shellHandshake = `printf '\0\0\0\024\0\0\160\014\0\0\0\0\0\0\0\001\001\002\0\0'; head -c 36 >/dev/null; `
 	// shellReadRequest reads one more DESC_REQ.
 	shellReadRequest = `head -c 16 >/dev/null; `
+	// shellGate waits for the file that startGatedPMDA names.
+	shellGate = `until [ -e "$1" ]; do sleep 0.01; done; `
 	// errorPDU is an ERROR PDU with PM_ERR_PMID.
 	errorPDU = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\317\272`
 	// readyPDU and notReadyPDU have PM_ERR_PMDAREADY and PM_ERR_PMDANOTREADY.
@@ -74,8 +76,8 @@ func doDescReq(c transport.Transport) error {
 // replies to the requests behind it, and later requests get their own replies.
 func TestLatePartialReply(t *testing.T) {
 	testutil.CheckGoroutines(t)
-	c, _ := startPMDA(t, wire.Options{Depth: 2}, "/bin/sh", "-c", shellHandshake+shellReadRequest+
-		`printf '\0\0\0\020\0\0'; sleep 0.2; printf '\160\0\0\0\0\0\377\377\317\001`+errorPDU+`'
+	c, open := startGatedPMDA(t, wire.Options{Depth: 2}, shellHandshake+shellReadRequest+
+		`printf '\0\0\0\020\0\0'; `+shellGate+`printf '\160\0\0\0\0\0\377\377\317\001`+errorPDU+`'
 		head -c 16 >/dev/null; printf '`+errorPDU+`'; cat >/dev/null`)
 	first := sendDescReqTimeout(t, c, 50*time.Millisecond, false)
 	second := sendDescReqTimeout(t, c, 5*time.Second, false)
@@ -84,6 +86,7 @@ func TestLatePartialReply(t *testing.T) {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
+	open()
 	testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
@@ -131,28 +134,30 @@ func TestNotReady(t *testing.T) {
 		script string // after shellHandshake
 		first  error  // of the first request; nil: there is none
 	}{
-		{"from the start", wire.Options{NotReady: true}, ``, nil},
-		{"as a reply", wire.Options{}, `printf '` + notReadyPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
-		{"before a reply that comes too", wire.Options{}, `printf '` + notReadyPDU + errorPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
-		{"behind a reply", wire.Options{}, `printf '` + errorPDU + notReadyPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, pdu.ErrnoPMID},
+		{"from the start", wire.Options{NotReady: true}, shellGate + `printf '` + readyPDU + `'; ` + shellReadRequest, nil},
+		{"as a reply", wire.Options{}, `printf '` + notReadyPDU + `'; ` + shellGate + `printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
+		{"before a reply that comes too", wire.Options{}, `printf '` + notReadyPDU + errorPDU + `'; ` + shellGate + `printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
+		{"behind a reply", wire.Options{}, `printf '` + errorPDU + notReadyPDU + `'; ` + shellGate + `printf '` + readyPDU + `'; ` + shellReadRequest, pdu.ErrnoPMID},
 		{"ready without need", wire.Options{}, `printf '` + readyPDU + errorPDU + readyPDU + `'; ` + shellReadRequest, pdu.ErrnoPMID},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			script := shellHandshake + tt.script + good
-			if tt.opt.NotReady {
-				script = strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1) + "sleep 0.1; printf '" + readyPDU + "'; " + shellReadRequest + good
+			if tt.first == nil {
+				script = strings.Replace(script, "head -c 36", "head -c 20", 1)
 			}
-			c, _ := startPMDA(t, tt.opt, "/bin/sh", "-c", script)
+			c, open := startGatedPMDA(t, tt.opt, script)
 			if tt.first != nil {
 				if err := doDescReq(c); err != tt.first {
 					t.Errorf("first: %v, want %v", err, tt.first)
 				}
 			}
-			if tt.opt.NotReady || tt.first == transport.ErrNotReady {
+			if strings.Contains(script, shellGate) {
+				testutil.Eventually(t, "not ready", func() bool { return c.State() == transport.NotReady })
 				if err := doDescReq(c); err != transport.ErrNotReady {
 					t.Errorf("meanwhile: %v, want %v", err, transport.ErrNotReady)
 				}
+				open()
 			}
 			testutil.Eventually(t, "ready", func() bool { return c.State() == transport.Ready })
 			if err := doDescReq(c); err != pdu.ErrnoPMID {

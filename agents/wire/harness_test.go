@@ -81,6 +81,20 @@ func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *c
 	return c, p
 }
 
+// startGatedPMDA starts a PMDA that is a shell script. Its shellGate waits for the call of
+// open.
+func startGatedPMDA(t testing.TB, opt wire.Options, script string) (c *wire.Client, open func()) {
+	t.Helper()
+	gate := filepath.Join(t.TempDir(), "open")
+	c, _ = startPMDA(t, opt, "/bin/sh", "-c", script, "sh", gate)
+	return c, func() {
+		t.Helper()
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func startSelf(t testing.TB) *wire.Client {
 	t.Helper()
 	self, err := os.Executable()

@@ -144,8 +144,8 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 // again.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	testutil.CheckGoroutines(t)
-	c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+
-		`sleep 0.3; head -c 400028 >/dev/null; printf '`+errorPDU+`'; `+shellReadRequest+`printf '`+errorPDU+`'; cat >/dev/null`)
+	c, open := startGatedPMDA(t, wire.Options{}, strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+
+		shellGate+`head -c 400028 >/dev/null; printf '`+errorPDU+`'; `+shellReadRequest+`printf '`+errorPDU+`'; cat >/dev/null`)
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, 100_000)})
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +155,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
+	open()
 	testutil.Eventually(t, "ready again", func() bool { return c.State() == transport.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
