@@ -71,6 +71,16 @@ func errorPDU(code pdu.Errno) []byte {
 // hold keeps the agent's end open until the Daemon closes its own.
 func hold(c wire.Conn) { io.Copy(io.Discard, c) }
 
+// shortRequests returns a change of the Config for a test. If the test waits for a request
+// to time out, requests may take a second, else as long as newHarness says.
+func shortRequests(timesOut bool) func(*Config) {
+	return func(c *Config) {
+		if timesOut {
+			c.RequestTimeout = time.Second
+		}
+	}
+}
+
 // Whatever an agent does in place of an answer to a fetch, its metrics have
 // an error, the others of the same fetch and other clients have values, and
 // the agent is dropped or not.
@@ -126,7 +136,7 @@ func TestAgentFaultsInFetch(t *testing.T) {
 				name += ", among others"
 			}
 			t.Run(name, func(t *testing.T) {
-				r := newHarness(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond },
+				r := newHarness(t, shortRequests(tt.name == "never answers"),
 					map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, tt.do)})
 				c, other := r.dial(), r.dial()
 				c.send(&pdu.Profile{})
@@ -195,7 +205,7 @@ func TestAgentFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newHarness(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond },
+			r := newHarness(t, shortRequests(tt.name == "desc: never"),
 				map[int]func(wire.Conn){240: script(240, tt.req.Type(), tt.do)})
 			c := r.dial()
 			if got := show(c.do(tt.req)); got != tt.want {
@@ -219,13 +229,17 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 	for name, play := range map[string]func(wire.Conn){
 		"dies":                 func(wire.Conn) {},
 		"stalls":               hold,
-		"talks nonsense":       hello([]byte("hello world, this is no PDU")),
+		"talks nonsense":       func(c wire.Conn) { c.Write([]byte("hello world, this is no PDU")) },
 		"sends another PDU":    hello(errorPDU(0)),
 		"has no version":       hello(word(20, 0x700c, 0, 1, 1<<24)),
 		"dies after its creds": func(c wire.Conn) { c.Write(word(20, 0x700c, 0, 1, 0x01020000)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = 200 * time.Millisecond }, map[int]func(wire.Conn){240: play})
+			r := newHarness(t, func(c *Config) {
+				if name == "stalls" {
+					c.HandshakeTimeout = 2 * time.Second
+				}
+			}, map[int]func(wire.Conn){240: play})
 			c := r.dial()
 			c.send(&pdu.Profile{})
 			testutil.Eventually(t, "no agent", func() bool {
@@ -238,7 +252,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 					t.Errorf("%q shows details of Go", raw)
 				}
 			}
-			if name == "stalls" && !strings.HasSuffix(r.Agents()[1].LastError, ": no answer in 200ms (-q)") {
+			if name == "stalls" && !strings.HasSuffix(r.Agents()[1].LastError, ": no answer in 2 s (-q)") {
 				t.Errorf("the reason is %q", r.Agents()[1].LastError)
 			}
 			if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got != "PM_ERR_NOAGENT" {

@@ -34,7 +34,7 @@ func TestAgentInProcess(t *testing.T) {
 	defer release()
 	stuck := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: leave}
 	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = 300 * time.Millisecond
+		c.RequestTimeout = time.Second
 		byWire := c.Open
 		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			var a agents.Agent = stuck

@@ -53,10 +53,18 @@ func TestPeerLoginGreetings(t *testing.T) {
 
 // The logins that were captured from PCP's clients and C pmcd, played again.
 func TestPeerLoginReplay(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.loginTime = time.Second })
-	setPassword(t, filepath.Join(h.dir, "sasldb2"), "root", "secret") // as in the captures
 	const auth, list = "c2s_creds_auth", "s2c_attr_sasl_mechlist"
+	h := newLoginHarness(t, func(c *Config) { c.loginTime = 2 * time.Second })
 	c, _ := h.greeted("tcp")
+	c.exchange(auth, list)
+	c.expect("silence", "s2c_error_auth_timeout")
+	c.served("after silence", true)
+	h.stop()
+
+	// The other logins have more time.
+	h = newLoginHarness(t, nil)
+	setPassword(t, filepath.Join(h.dir, "sasldb2"), "root", "secret") // as in the captures
+	c, _ = h.greeted("tcp")
 	c.exchange(auth, list)
 	c.exchange("c2s_attr_sasl_unknown_mech", "s2c_error_auth_no_mechanism")
 	c.exchange(auth, list)
@@ -67,9 +75,6 @@ func TestPeerLoginReplay(t *testing.T) {
 	c.exchange(auth, list)
 	c.send(&pdu.DescReq{})
 	c.expect("a request", "s2c_error_auth_client_left")
-	c.exchange(auth, list)
-	c.expect("silence", "s2c_error_auth_timeout")
-	c.served("after silence", true)
 	c.exchange("c2s_creds_secure_auth", "s2c_error_secure_ack") // nothing more before the handshake
 	secured := c.secured()
 	if got := "challenge " + secured.mechanisms(); got != showCapture(t, list) {

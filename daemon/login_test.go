@@ -120,7 +120,7 @@ func rawAttr(text string) []byte {
 // nothing where an account is required. Meanwhile others are served. TestPeerLoginReplay has a
 // client that needs no account.
 func TestPeerLoginTimeout(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.CredsRequired, c.loginTime = true, 2*time.Second })
+	h := newLoginHarness(t, func(c *Config) { c.CredsRequired, c.loginTime = true, 5*time.Second })
 	silent, _ := h.greeted("tcp")
 	silent.creds(pdu.FeatureAuth)
 	silent.mechanisms()
@@ -131,7 +131,7 @@ func TestPeerLoginTimeout(t *testing.T) {
 	silent.served("after silence", false)
 	silent.plain(0, "root", "root")
 	silent.served("after a login", true)
-	h.awaitLogged(t, "pduread: timeout (after 2.000 sec)")
+	h.awaitLogged(t, "pduread: timeout (after 5.000 sec)")
 }
 
 // What CREDS does where an account is required, by -S or by rules for users.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -210,7 +209,7 @@ func TestSlowAgent(t *testing.T) {
 // An agent that has not answered in time is late until it has.
 func TestLateAgent(t *testing.T) {
 	slow := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
-	r := newHarness(t, func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, map[int]func(wire.Conn){240: serveAgent(slow)})
+	r := newHarness(t, shortRequests(true), map[int]func(wire.Conn){240: serveAgent(slow)})
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	if sets, changes := c.fetch(id(240, 9), id(241, 1)); showSets(sets) != "240.0.9=PM_ERR_AGAIN 241.0.1=241" || changes != 0 {

@@ -17,7 +17,7 @@ import (
 // What Agents says of agents in all states.
 func TestAgentStatus(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = 300 * time.Millisecond
+		c.RequestTimeout = time.Second
 		c.LateGrace = time.Hour
 	}, map[int]func(wire.Conn){
 		241: script(241, pdu.TypeFetch, func(c wire.Conn, _ []byte) { hold(c) }),

@@ -136,7 +136,7 @@ func TestMissingSubtree(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &failedAgent{a: &namer{Tester: agentsettest.Tester{Domain: 240}}}
-			b.r = newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+			b.r = newHarness(t, shortRequests(strings.HasPrefix(tt.name, "late")),
 				map[int]func(wire.Conn){240: serveAgent(b.a)})
 			b.r.awaitStarts()
 			c, unaffected := b.r.dial(), b.r.dial()
@@ -260,7 +260,7 @@ func TestNamesComeWithValues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &agentsettest.Tester{Domain: 240}
-			r := newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+			r := newHarness(t, shortRequests(tt.name == "late"),
 				map[int]func(wire.Conn){240: serveAgent(a)})
 			r.awaitStarts()
 			c := r.dial()

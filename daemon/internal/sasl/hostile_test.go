@@ -135,7 +135,7 @@ func TestHostileStart(t *testing.T) {
 func TestHostileHelper(t *testing.T) {
 	var mu sync.Mutex
 	started := 0
-	h, log := newFakeHost(t, 500*time.Millisecond, func(c *net.UnixConn) {
+	h, log := newFakeHost(t, time.Second, func(c *net.UnixConn) {
 		mu.Lock()
 		started++
 		mu.Unlock()
@@ -187,7 +187,7 @@ func TestHostileChild(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			timeout := testutil.Hangs
 			if c.name == silent {
-				timeout = 500 * time.Millisecond
+				timeout = 2 * time.Second
 			}
 			h, _ := newFakeHost(t, timeout, func(control *net.UnixConn) {
 				control.Write([]byte("Rfake"))
