@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 )
@@ -119,7 +121,7 @@ func ErrnoOf(err error) Errno {
 		return code
 	case errors.As(err, &perr):
 		return ErrnoIPC
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrnoTimeout
 	case errors.Is(err, fs.ErrPermission):
 		return ErrnoPermission
@@ -137,6 +139,8 @@ func (e Errno) Error() string {
 	switch {
 	case e == 0:
 		return "no error"
+	case e < 0 && e >= -maxOSErrno && runtime.GOOS != "linux":
+		return fmt.Sprintf("errno %d of Linux", -int32(e))
 	case e < 0 && e >= -maxOSErrno:
 		return syscall.Errno(-e).Error()
 	case e < ErrnoNYI && e >= ErrnoNYI-100:

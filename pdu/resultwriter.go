@@ -183,6 +183,7 @@ func (w *ResultWriter) String(inst int32, s string) {
 // failure it returns the buffer unchanged and the error.
 func (w *ResultWriter) Finish() ([]byte, error) {
 	defer w.forget()
+	w.full()
 	n := len(w.b) - w.start
 	blocks := w.nBefore + len(w.blocks)
 	total := int64(n) + int64(blocks) + int64(w.tailsLen)

@@ -116,6 +116,19 @@ func TestResultWriterRefuses(t *testing.T) {
 				w.Word(0, 1)
 			}
 		}, ErrTooLong},
+		{"a last block beyond the limit", func(w *ResultWriter) {
+			w.Limit(100)
+			w.Begin(1)
+			w.Block(0, MetricString, make([]byte, 100))
+			w.Finish()
+		}, ErrTooLong},
+		{"errors beyond the limit", func(w *ResultWriter) {
+			w.Limit(100)
+			for range 20 {
+				w.Fail(1, ErrnoPMID)
+			}
+			w.Finish()
+		}, ErrTooLong},
 		{"joined sets beyond the limit", func(w *ResultWriter) {
 			sets, ids := joinable(t)
 			w.Limit(len(sets.pdu) - 1)

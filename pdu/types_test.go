@@ -2,7 +2,10 @@ package pdu
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -40,6 +43,26 @@ func TestErrno(t *testing.T) {
 				t.Errorf("%d: text %q, want %q", int32(tt.code), got, tt.text)
 			}
 		})
+	}
+}
+
+func TestErrnoOf(t *testing.T) {
+	for err, want := range map[error]Errno{
+		nil:                      0,
+		context.DeadlineExceeded: ErrnoTimeout,
+		os.ErrDeadlineExceeded:   ErrnoTimeout, // that of a net.Conn
+		os.ErrPermission:         ErrnoPermission,
+		syscall.ENOENT:           -2,
+		ErrTooLong:               ErrnoTooBig,
+		io.EOF:                   ErrnoGeneric,
+		ErrnoPMID:                ErrnoPMID,
+	} {
+		if err != nil {
+			err = fmt.Errorf("wrapped: %w", err)
+		}
+		if got := ErrnoOf(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
 	}
 }
 
