@@ -26,7 +26,8 @@ type Options struct {
 	AnyCertificate bool
 
 	// Timeout limits each request, besides its context; 0 is no limit. libpcp waits 10
-	// seconds. Each attempt to connect is a request of its own.
+	// seconds. Each attempt to connect is a request of its own. The wait for another request
+	// of the Client, and that before an attempt to connect, have the same limit.
 	Timeout time.Duration
 
 	// MaxReply is the length of the longest PDU that the client accepts, in bytes; 0 is 64
@@ -156,6 +157,8 @@ func (c *Client) acquire(ctx context.Context) error {
 		return nil
 	default:
 	}
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
 	select {
 	case c.sem <- struct{}{}:
 		return nil
@@ -168,15 +171,19 @@ func (c *Client) acquire(ctx context.Context) error {
 
 func (c *Client) release() { <-c.sem }
 
+// limited returns ctx with Options.Timeout.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.opts.Timeout > 0 {
+		return context.WithTimeout(ctx, c.opts.Timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
 // connect connects. The caller has acquired c.
 func (c *Client) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := c.limited(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	if c.opts.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, c.opts.Timeout)
-		defer cancel()
-	}
 	n, err := dial(ctx, c.spec, &c.opts)
 	if err != nil {
 		c.connErr = c.connError(err)

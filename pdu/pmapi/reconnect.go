@@ -9,7 +9,8 @@ import (
 // A Backoff says how often a Client without a connection tries to connect.
 //
 // A request that finds no connection makes one attempt, and fails if that does. If the last
-// attempt is not long enough ago, the request waits first, or fails when its context ends.
+// attempt is not long enough ago, the request waits first, or fails when its context ends or
+// Options.Timeout has passed.
 // There are no attempts between requests.
 //
 // A request during which the connection is lost is made again, once, with a new connection.
@@ -59,6 +60,8 @@ func (c *Client) reconnect(ctx context.Context) error {
 	if wait := b.wait(c.backoff.failures) - time.Since(c.backoff.last); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
+		ctx, cancel := c.limited(ctx)
+		defer cancel()
 		select {
 		case <-t.C:
 		case <-c.life.Done():

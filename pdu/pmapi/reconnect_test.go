@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -79,21 +80,28 @@ func TestReconnect(t *testing.T) {
 		}
 	}
 	c.opts.Reconnect.Min, c.opts.Reconnect.Max = time.Hour, time.Hour
-	for want, parent := range map[error]func(context.Context) (context.Context, context.CancelFunc){
-		context.DeadlineExceeded: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 10*time.Millisecond)
+	for want, parent := range map[error]func(time.Duration) (context.Context, context.CancelFunc){
+		context.DeadlineExceeded: func(d time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, d)
 		},
-		context.Canceled: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		context.Canceled: func(d time.Duration) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(10*time.Millisecond, cancel)
+			time.AfterFunc(d, cancel)
 			return ctx, cancel
 		},
 	} {
-		short, cancel := parent(ctx)
-		_, err := c.Lookup(short, "x")
-		cancel()
-		if !errors.Is(err, want) || !errors.Is(err, syscall.ECONNREFUSED) || !isConnError(err) {
+		var err error
+		for d := 10 * time.Millisecond; d < testutil.Hangs && !isConnError(err); d *= 2 { // until it ends after the request has begun
+			short, cancel := parent(d)
+			_, err = c.Lookup(short, "x")
+			cancel()
+		}
+		if !errors.Is(err, want) || !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("no time to wait: %v, want %v and why there is no connection", err, want)
 		}
+	}
+	c.opts.Timeout = 10 * time.Millisecond
+	if _, err := c.Lookup(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the wait is longer than Timeout: %v", err)
 	}
 }

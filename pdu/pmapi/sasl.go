@@ -45,7 +45,7 @@ func (n *conn) logIn(s Spec) error {
 
 func chooseMethod(s Spec, offered []string, private bool) (string, error) {
 	if s.User == "" {
-		return "", errors.New("pmcd asks for a login, and the host specification has no user")
+		return "", fmt.Errorf("%w: pmcd asks for a login, and the host specification has no user", pdu.ErrnoPermission)
 	}
 	if strings.ContainsRune(s.User+s.Password, 0) {
 		return "", errors.New("a NUL in the user or the password")

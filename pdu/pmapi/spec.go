@@ -12,7 +12,8 @@ import (
 // a pmcd is, how to reach it, and the user to log in. [ParseSpec] makes one of its text.
 type Spec struct {
 	// Host is the name or the address of the host, without brackets, and Ports are the TCP
-	// ports that Dial tries in turn. Without ports it tries those of PMCD_PORT.
+	// ports that Dial tries in turn. Without ports it tries those of PMCD_PORT. Without a
+	// host it uses TCP to this one.
 	Host  string
 	Ports []int
 
