@@ -25,7 +25,7 @@ type asynchronous struct {
 	quit   chan struct{} // closed by close: the goroutine sends what is in the queue and ends
 	ended  chan struct{}
 	ctx    context.Context // of connections; ends if close does not wait any longer
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	err    error // the first since the last flush; only the goroutine uses it
 	buf    []byte
 	gone   *atomic.Bool // the agent has closed the connection; of link.conn
@@ -42,7 +42,7 @@ const maxBatch = 32 << 10
 
 func newAsynchronous(l *link) *asynchronous {
 	a := &asynchronous{link: l, queue: make(chan message, l.options.Queue), quit: make(chan struct{}), ended: make(chan struct{}), base: l.now()}
-	a.ctx, a.cancel = context.WithCancel(context.Background())
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	return a
 }
 
@@ -89,10 +89,10 @@ func (a *asynchronous) close() error {
 	select {
 	case <-a.ended:
 	case <-t.C:
-		a.cancel()
+		a.cancel(ErrTimeout)
 		<-a.ended
 	}
-	a.cancel()
+	a.cancel(nil)
 	return a.err
 }
 

@@ -106,7 +106,8 @@ func (c *Client) Dropped() uint64 {
 }
 
 // Close closes the connection. An asynchronous Client first sends the values in its queue,
-// for at most Options.RequestTimeout.
+// for at most Options.RequestTimeout, and the error is ErrTimeout if that is too short. A
+// synchronous Client first waits for the calls in progress.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return ErrClosed

@@ -36,13 +36,10 @@ func (l *link) connect(ctx context.Context) error {
 	if l.lastErr != nil && l.now().Before(l.retry) {
 		return l.lastErr
 	}
-	dialing, cancel := context.WithTimeout(ctx, l.options.ConnectTimeout)
-	defer cancel()
 	var err error
 	for _, addr := range l.options.addrs() {
 		var conn net.Conn
-		if conn, err = l.options.Dial(dialing, "tcp", addr); err != nil {
-			err = fmt.Errorf("%w: %w", ErrIPC, err)
+		if conn, err = l.dial(ctx, addr); err != nil {
 		} else if err = l.greeting(ctx, conn); err != nil {
 			conn.Close()
 		} else {
@@ -50,14 +47,24 @@ func (l *link) connect(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err() // which says nothing about the agent
+			return context.Cause(ctx) // which says nothing about the agent
 		}
-	}
-	if dialing.Err() != nil && errors.Is(err, ErrIPC) {
-		err = fmt.Errorf("%w: %w", ErrTimeout, err)
 	}
 	l.failed(err)
 	return err
+}
+
+func (l *link) dial(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.options.ConnectTimeout)
+	defer cancel()
+	conn, err := l.options.Dial(ctx, "tcp", addr)
+	switch {
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %w: %w", ErrTimeout, ErrIPC, err)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrIPC, err)
 }
 
 // greeting reads the agent's first ACK.
@@ -123,7 +130,7 @@ func interrupt(ctx context.Context, setDeadline func(time.Time) error) (stop fun
 func ipcError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", ErrTimeout, err)
 	}

@@ -24,7 +24,7 @@ type Options struct {
 	Async    bool // calls never block: see the package comment
 	Disabled bool // calls do nothing
 
-	ConnectTimeout time.Duration // for a connection; the default is 3 seconds
+	ConnectTimeout time.Duration // for a connection to one address; the default is 3 seconds
 	RequestTimeout time.Duration // for the agent's answer; the default is 10 seconds
 
 	// Reconnect has the delays before the Client connects again. The last one is for

@@ -283,3 +283,24 @@ func TestInterrupt(t *testing.T) {
 	})
 	stop()
 }
+
+// The name of this host may have an address that answers nothing: then localhost is tried.
+func TestLocalhost(t *testing.T) {
+	a := startAgent(t)
+	c := New(Options{
+		Port:           a.Addr().(*net.TCPAddr).Port,
+		ConnectTimeout: 10 * time.Millisecond,
+		RequestTimeout: testutil.Hangs,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if strings.HasPrefix(addr, "localhost:") && ctx.Err() == nil {
+				return net.Dial("tcp4", a.Addr().String())
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	})
+	defer c.Close()
+	if err := c.Point(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+}
