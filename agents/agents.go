@@ -29,11 +29,11 @@ import (
 // goroutine. A method that calls runtime.LockOSThread must undo that before it
 // returns.
 //
-// ctx ends when pmcd no longer waits for the reply. A method that may take long calls
-// [Checkpoint] now and then. While a method does not return, pmcd does not call the
-// agent. If an error wraps a [pdu.Errno], the client gets
-// that code, and for any other error PM_ERR_GENERIC. A panic ends the agent, but not
-// pmcd.
+// In pmcd's process, ctx ends when pmcd no longer waits for the reply. In a program, it ends
+// with the program, so a method that waits for something has its own timeout. A method that
+// may take long calls [Checkpoint] now and then. While a method does not return, pmcd does
+// not call the agent. The client gets the code that [pdu.ErrnoOf] finds in an error. A panic
+// ends the agent, but not pmcd.
 //
 // An Agent that is an io.Closer is closed when pmcd stops it. No method is called
 // after that. The following interfaces are optional, too. If an Agent lacks one,

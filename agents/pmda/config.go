@@ -177,8 +177,8 @@ type Request struct {
 const itemsPerCheckpoint = 64
 
 // Checkpoint is for a function that handles many items, such as Source.Read: the function
-// calls it for each item. Every 64th call is an [agents.Checkpoint]. An error means that
-// pmcd no longer waits for the reply. The function then returns: its results are not used.
+// calls it for each item. Every 64th call is an [agents.Checkpoint]. An error means that the
+// context of the call has ended. The function then returns: its results are not used.
 func (r *Request) Checkpoint() error {
 	if r.steps++; r.steps < itemsPerCheckpoint {
 		return r.ended

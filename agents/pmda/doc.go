@@ -58,8 +58,9 @@
 //
 // # Calls
 //
-// The functions of an agent are called one at a time and need no locks. Their
-// context ends when pmcd no longer waits for the reply. A function that waits for
-// something should return then. A function that handles many items calls
+// The functions of an agent are called one at a time and need no locks. In pmcd's
+// process, their context ends when pmcd no longer waits for the reply. In a program, it
+// ends with the program, so a function that waits for something has its own timeout. A
+// function that handles many items calls
 // [Request.Checkpoint] for each of them. Between instances, the agent does that itself.
 package pmda
