@@ -15,9 +15,6 @@ import (
 // methods are the SASL methods that a client can use, the best first.
 var methods = []string{"SCRAM-SHA-256", "PLAIN", "LOGIN"}
 
-// maxSASL is more than the longest challenge of pmcd, in bytes.
-const maxSASL = 4096
-
 // ErrNoMethod is the error if pmcd and the client have no SASL method in common. A client
 // does not use PLAIN or LOGIN on a connection that others can read, unless the host
 // specification names it.
@@ -150,9 +147,6 @@ func (n *conn) recvSASL() ([]byte, error) {
 	}
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return nil, n.fail(err)
-	}
-	if len(m.Value) > maxSASL {
-		return nil, n.fail(badReply("%d bytes in a login", len(m.Value)))
 	}
 	return m.Value, nil
 }
