@@ -14,8 +14,8 @@ import (
 )
 
 // overdueGrace is how long readBefore waits at least, also if the deadline has passed.
-// The reply may have arrived while the caller was busy with another agent.
-const overdueGrace = 10 * time.Millisecond
+// The reply may have arrived while the caller was busy with another agent, or had no CPU.
+const overdueGrace = 100 * time.Millisecond
 
 // errCallerDeadline says that the caller's deadline has passed, and the agent's has not.
 var errCallerDeadline = fmt.Errorf("of the caller: %w", os.ErrDeadlineExceeded)
