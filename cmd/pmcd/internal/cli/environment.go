@@ -104,10 +104,12 @@ func (opt *Options) completeFiles(getenv func(string) string) error {
 		opt.Socket = filepath.Join(dir, "pmcd.socket")
 	}
 	opt.TLSConf = getenv("PCP_TLSCONF_PATH")
+	if opt.TLSConf == "" && !opt.onlyEmbedded { // a pmcd with --embedded may run beside PCP's, and not be able to read its key
+		opt.TLSConf = tlsconf.DefaultPath
+	}
 	if opt.Embedded {
 		return nil
 	}
-	opt.TLSConf = cmp.Or(opt.TLSConf, tlsconf.DefaultPath)
 	opt.Log = cmp.Or(opt.Log, "pmcd.log")
 	opt.Config = cmp.Or(opt.Config, getenv("PCP_PMCDCONF_PATH"))
 	if opt.Config == "" {
