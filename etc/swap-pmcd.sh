@@ -12,7 +12,7 @@
 #   status  which one they start: exit status 0 is this one, 1 PCP's
 #   check   what "in" would meet; nothing changes
 #   --trial PCP's unit starts this pmcd, until TIME is over or something is worse than
-#           before. No file on disk changes
+#           before. No program or configuration changes
 #   keep    "in", instead of the end of a trial
 #   -q      say nothing if nothing is wrong
 #   -b FILE this pmcd [the one that was installed, or built, with this script]
@@ -548,7 +548,8 @@ check() {
 	fi
 	[ -z "$compare" ] || rehearse || problem "the comparison has failed, or has found differences: see above"
 	[ -z "$problems" ] || exit 1
-	say "no problem was found: \"swap-pmcd in\" can be run"
+	case $said in *Warning:*) but=" but for the warnings" ;; *) but= ;; esac
+	say "no problem was found$but: \"swap-pmcd in\" can be run"
 }
 
 # rehearse runs this pmcd beside the one that runs, and compares the two. It has directories of

@@ -94,11 +94,19 @@ func kindOf(m os.FileMode) string {
 	return "a special file"
 }
 
+// Supported returns an error if this program cannot be a host.
+func Supported() error {
+	if !supported {
+		return errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
+	}
+	return nil
+}
+
 // Spec returns how to start a host for d. Errors of the host and all output of the
 // DSO go to stderr. When the host has been started, [Ready] must be called.
 func Spec(d DSO, stderr *os.File) (child.Spec, error) {
-	if !supported {
-		return child.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
+	if err := Supported(); err != nil {
+		return child.Spec{}, err
 	}
 	// PCP's scripts take a process for pmcd if its name ends in /pmcd.
 	argv := []string{"pmcd-dso: " + strings.ReplaceAll(d.Name, "/", "_"), strconv.Itoa(d.Domain), d.Entry, d.Path}

@@ -136,6 +136,8 @@ func (v *verifier) dso(a *pmcdconf.Agent) error {
 		plugin, want = true, goplugin.Symbols(a.Entry)
 	case !errors.Is(err, goplugin.ErrNotPlugin):
 		return err
+	case v.noDSO != nil:
+		return fmt.Errorf("%s: %w", a.Path, v.noDSO)
 	}
 	have, err := functions(a.Path, plugin)
 	if err != nil {

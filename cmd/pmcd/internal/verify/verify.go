@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
@@ -30,7 +31,7 @@ import (
 // mistakes that C pmcd rejects, too, or that would keep pmcd from starting. All others are
 // warnings.
 func Run(opt *cli.Options, incomplete error, builtin open.BuiltinAgents, stderr io.Writer) int {
-	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin, notes: opt.VerifyRights}
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin, notes: opt.VerifyRights, noDSO: dsohost.Supported()}
 	if incomplete != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", strings.TrimSpace("pmcd verify "+opt.Config), incomplete)
 		if opt.Config != "" {
@@ -59,7 +60,8 @@ type verifier struct {
 	out     io.Writer
 	code    int
 	builtin open.BuiltinAgents
-	notes   bool // which pipe lines are for built-in agents
+	notes   bool  // which pipe lines are for built-in agents
+	noDSO   error // why this pmcd cannot run shared objects in C, or nil
 }
 
 func (v *verifier) say(severity string, pos fmt.Stringer, err error) {

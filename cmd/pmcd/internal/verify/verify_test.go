@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -270,6 +271,12 @@ func TestVerifyDSO(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want %q", tt.entry, tt.path, errs, tt.want)
 			}
 		})
+	}
+	v.noDSO = errors.New("a static build")
+	for path, want := range map[string]string{file("x.so"): file("x.so") + ": a static build", file("none.so"): "", file("p.so"): ""} {
+		if err := v.dso(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: "simple_init", Path: path}); err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s in a static build: got %v, want %q", path, err, want)
+		}
 	}
 }
 
