@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +41,17 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%d, want %d\nstdout: %s\nstderr: %s", code, tt.code, &stdout, &stderr)
 			}
 		})
+	}
+}
+
+// The unit is failed after wrong arguments: to start it again and again would hide the mistake.
+func TestUnit(t *testing.T) {
+	unit, err := os.ReadFile("../../../systemd/pmcd-prometheus.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitUsage); !strings.Contains(string(unit), want) {
+		t.Errorf("the unit does not have %q", want)
 	}
 }
 
