@@ -31,7 +31,10 @@ func (a *agent) Labels(ctx context.Context, _ agents.Origin, kind pdu.LabelKind,
 			return nil, nil
 		}
 		defer s.mu.Unlock()
-		labels, optional = s.itemLabels(m), m.optional
+		if labels, err = s.itemLabels(ctx, m); err != nil {
+			return nil, err
+		}
+		optional = m.optional
 	case pdu.LabelInstances:
 		return a.instanceLabels(ctx, pdu.InDom(ident))
 	}
@@ -109,16 +112,23 @@ func (a *agent) indomSource(id pdu.InDom) *source {
 }
 
 // itemLabels returns the labels of a metric: those of its first sample, and of each label of its
-// instances the value that came last. The source is locked.
-func (s *source) itemLabels(m *metric) []label {
+// instances the value that came last. It stops at one more than a set can have. The source is locked.
+func (s *source) itemLabels(ctx context.Context, m *metric) ([]label, error) {
 	labels := make([]label, 0, len(m.first))
+	at := make(map[string]int) // in labels
 	for _, l := range m.first {
 		if !slices.ContainsFunc(m.optional, func(o label) bool { return o.name == l.name }) {
+			at[l.name] = len(labels)
 			labels = append(labels, l)
 		}
 	}
-	last := make(map[string]uint64)
+	last := make([]uint64, len(labels)) // the numbers of the samples that they are of
 	for i, c := range m.cells {
+		if i%64 == 0 {
+			if err := agents.Checkpoint(ctx); err != nil {
+				return nil, err
+			}
+		}
 		if c.seq == 0 || m.insts == nil {
 			continue
 		}
@@ -127,13 +137,19 @@ func (s *source) itemLabels(m *metric) []label {
 			continue
 		}
 		for _, l := range naming {
-			if c.seq > last[l.name] {
-				last[l.name] = c.seq
-				labels = setLabel(labels, l)
+			n, ok := at[l.name]
+			switch {
+			case !ok && len(labels) > maxSetLabels:
+				return labels, nil
+			case !ok:
+				at[l.name] = len(labels)
+				labels, last = append(labels, l), append(last, c.seq)
+			case c.seq > last[n]:
+				labels[n], last[n] = l, c.seq
 			}
 		}
 	}
-	return labels
+	return labels, nil
 }
 
 // naming returns the labels of a series that name the instance.

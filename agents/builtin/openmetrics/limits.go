@@ -13,6 +13,8 @@ const (
 	maxSeries = 250_000  // samples of a page
 	maxLabels = 128      // of a series
 
+	maxSetLabels = 254 // of a metric, for clients
+
 	maxName     = 1024  // bytes of the name of a metric
 	maxDepth    = 64    // parts of it
 	maxSources  = 0xfff // the highest cluster
@@ -30,8 +32,8 @@ const (
 	maxSavedBytes = 256 << 20
 
 	// maxHeld is how many bytes of labels, and of values that are strings, are kept of instances that
-	// a page does not have any more. It is more than a page can have, so that they are not
-	// dropped with each one.
+	// a page does not have any more, and how many bytes of series whose labels are parsed already.
+	// It is more than a page can have, so that they are not dropped with each one.
 	maxHeld = 2 * maxPage
 )
 

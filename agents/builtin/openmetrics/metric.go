@@ -20,6 +20,7 @@ type metric struct {
 	typ           pdu.MetricType
 	sem           pdu.Sem
 	units         pdu.Units
+	unitsErr      error // why it has no units, although the page has some
 	oneLine, text string
 
 	insts    *table  // its instances; nil if it has one value
@@ -74,18 +75,11 @@ func newMetric(prefix, sample string, b *block, meta []string, included []label)
 	if len(rest) > 0 {
 		m.sem = cmp.Or(semantics[rest[0]], pdu.SemInstant)
 		if s := strings.Join(rest[1:], " "); s != "none" {
-			u, err := parseUnits(s)
-			if err != nil {
-				return m, unitsError{err}
-			}
-			m.units = u
+			m.units, m.unitsErr = parseUnits(s)
 		}
 	}
 	return m, nil
 }
-
-// A unitsError is the error of a metric that has no units because those given are wrong.
-type unitsError struct{ error }
 
 var types = map[string]pdu.MetricType{
 	"double": pdu.MetricDouble, "float": pdu.MetricFloat, "u64": pdu.MetricU64, "64": pdu.Metric64,

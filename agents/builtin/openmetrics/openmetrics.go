@@ -189,7 +189,7 @@ func (a *agent) adopt(s *source) {
 	s.fresh = nil
 	s.mu.Unlock()
 	for i, m := range leftOut {
-		a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", m.sample, "error", errs[i])
+		a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", clip(m.sample), "error", errs[i])
 	}
 }
 

@@ -165,6 +165,7 @@ func (p *page) sample(key, value []byte) error {
 			return nil // not remembered: the reason may not be there in the next page
 		}
 		s.series[ser.key] = ser
+		s.keys += len(ser.key)
 	}
 	if ser.m != nil {
 		s.held += ser.m.set(max(0, int(ser.inst)), s.seq, ser.key, value)
@@ -245,10 +246,7 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 	meta := p.file.metadataOf(name)
 	m, err := newMetric(s.prefix, name, &p.block, meta, included)
 	if err != nil {
-		if _, ok := errors.AsType[unitsError](err); !ok {
-			return nil, err
-		}
-		s.log.Warn("{source}: metric {metric} has no units: {error}", "source", s.path, "metric", name, "error", err)
+		return nil, err
 	}
 	m.item, m.optional = int(item), optional
 	if len(included) > 0 && !singular(&p.block, meta) {

@@ -168,7 +168,9 @@ func FuzzPage(f *testing.F) {
 		}
 		for _, m := range s.byItem {
 			if m != nil {
-				s.itemLabels(m)
+				if _, err := s.itemLabels(t.Context(), m); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	})

@@ -45,6 +45,7 @@ type source struct {
 	pending []*metric          // those that they may not know yet
 	fresh   []*metric          // those that are new in byItem, for the tree of names
 	series  map[string]series
+	keys    int // bytes of the keys of series
 	names   int // saved names of instances
 	bytes   int // of these names in files
 	held    int // bytes of raw and texts of the metrics
@@ -148,8 +149,8 @@ func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	if s.held > maxHeld {
 		s.forgetGone()
 	}
-	if len(s.series) > 2*p.count+1000 { // series that were, and are not any more
-		clear(s.series)
+	if len(s.series) > 2*p.count+1000 || s.keys > maxHeld { // series that were, and are not any more
+		s.forgetSeries()
 	}
 }
 
@@ -174,7 +175,13 @@ func (s *source) forgetGone() {
 			}
 		}
 	}
-	clear(s.series) // its keys are what was forgotten, too
+	s.forgetSeries() // its keys are what was forgotten, too
+}
+
+// forgetSeries makes the next page parse the labels of all series again. mu is held.
+func (s *source) forgetSeries() {
+	clear(s.series)
+	s.keys = 0
 }
 
 // parseFile parses a *.url file, unless it has not changed.
@@ -204,7 +211,7 @@ func (s *source) parseFile() error {
 		}
 		s.mu.Lock()
 		s.file, s.seen = f, state
-		clear(s.series) // other filters
+		s.forgetSeries() // other filters
 		s.mu.Unlock()
 	}
 	return nil
@@ -230,6 +237,9 @@ func (s *source) commit() error {
 		}
 		s.byItem[m.item] = m
 		s.fresh = append(s.fresh, m)
+		if m.unitsErr != nil {
+			s.log.Warn("{source}: metric {metric} has no units: {error}", "source", s.path, "metric", clip(m.sample), "error", m.unitsErr)
+		}
 	}
 	s.pending = wait
 	return err
@@ -248,7 +258,7 @@ func (s *source) drop() {
 		}
 	}
 	if len(s.pending)+len(s.dirty) > 0 {
-		clear(s.series)
+		s.forgetSeries()
 	}
 	s.pending = nil
 	for t := range s.dirty {

@@ -60,7 +60,7 @@ func parseUnits(s string) (pdu.Units, error) {
 			if hasExp {
 				var err error
 				if n, err = strconv.Atoi(exp); err != nil {
-					return 0, fmt.Errorf("units %q: %q is not a number", s, exp)
+					return 0, fmt.Errorf("units %.200q: %.200q is not a number", s, exp)
 				}
 			}
 			if word == "10" && hasExp && w > 1 && words[w-1] == "x" && seen[count] {
@@ -72,7 +72,7 @@ func parseUnits(s string) (pdu.Units, error) {
 			}
 			u, ok := units[word]
 			if !ok || seen[u.dim] {
-				return 0, fmt.Errorf("units %q: unknown or repeated word %q", s, words[w])
+				return 0, fmt.Errorf("units %.200q: unknown or repeated word %.200q", s, words[w])
 			}
 			seen[u.dim] = true
 			if i == 1 {
@@ -84,7 +84,7 @@ func parseUnits(s string) (pdu.Units, error) {
 	}
 	for d := range dims {
 		if dims[d] < -8 || dims[d] > 7 || scales[d] < -8 || scales[d] > 8 {
-			return 0, fmt.Errorf("units %q: an exponent is too large", s)
+			return 0, fmt.Errorf("units %.200q: an exponent is too large", s)
 		}
 		if dims[d] == 0 {
 			scales[d] = 0
