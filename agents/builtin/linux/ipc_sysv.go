@@ -25,6 +25,7 @@ type ipc struct {
 	exists    bool
 	objects   uint64
 	sums      []uint64 // by column
+	owners    map[uint64]string
 }
 
 type ipcObject struct {
@@ -48,12 +49,14 @@ func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
 		positions: make([]int, len(columns)),
 		sums:      make([]uint64, len(columns)),
 		instances: newUnsavedInstances[ipcObject](h, serial),
+		owners:    make(map[uint64]string),
 	}
 	p.source = &pmda.Source{Read: p.read}
 	return p
 }
 
 func (p *ipc) read(context.Context, *pmda.Request) error {
+	clear(p.owners)
 	b, err := p.file.Read()
 	p.parse(b)
 	return err
@@ -143,15 +146,27 @@ func (p *ipc) count() pmda.FetchFunc {
 
 func ipcKey(v *pmda.Value, o *ipcObject) { v.SetString(fmt.Sprintf("0x%08x", uint32(o.key))) }
 
-// ipcOwner sets v to the name of the owner, or to the user id if it has no name.
-func ipcOwner(v *pmda.Value, o *ipcObject) {
-	if uid := o.nums[ipcUID]; uid.ok {
-		name := strconv.FormatUint(uid.n, 10)
-		if u, err := osuser.LookupId(name); err == nil {
-			name = u.Username
+// lookupUser is user.LookupId, except in tests.
+var lookupUser = osuser.LookupId
+
+// owner returns a FetchFunc for the name of the owner, or the user id if it has no name. In each
+// request it looks up a user once: one user may own thousands of objects.
+func (p *ipc) owner() pmda.FetchFunc {
+	return pmda.FromData(func(v *pmda.Value, o *ipcObject) {
+		uid := o.nums[ipcUID]
+		if !uid.ok {
+			return
+		}
+		name, ok := p.owners[uid.n]
+		if !ok {
+			name = strconv.FormatUint(uid.n, 10)
+			if u, err := lookupUser(name); err == nil {
+				name = u.Username
+			}
+			p.owners[uid.n] = name
 		}
 		v.SetString(name)
-	}
+	})
 }
 
 // ipcMode sets v to the permissions: a decimal number with the octal digits that the
@@ -167,7 +182,7 @@ func semMetrics(h *host) []pmda.Metric {
 	p := newIPC(h, "sem", "semid", indomSem, "nsems")
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{66, 0, "ipc.sem.key", str, discrete, none, pmda.FromData(ipcKey)},
-		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{66, 1, "ipc.sem.owner", str, discrete, none, p.owner()},
 		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{66, 3, "ipc.sem.nsems", u32, instant, none, p.value(nsems)},
 	}), table(pmda.Metric{Source: p.source}, []row{
@@ -181,7 +196,7 @@ func msgMetrics(h *host) []pmda.Metric {
 	p := newIPC(h, "msg", "msqid", indomMsg, "cbytes", "qnum", "lspid", "lrpid")
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{65, 0, "ipc.msg.key", str, discrete, none, pmda.FromData(ipcKey)},
-		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{65, 1, "ipc.msg.owner", str, discrete, none, p.owner()},
 		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.value(bytes)},
 		{65, 4, "ipc.msg.messages", u32, instant, none, p.value(messages)},
@@ -214,7 +229,7 @@ func shmMetrics(h *host) []pmda.Metric {
 	})
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{64, 0, "ipc.shm.key", str, discrete, none, pmda.FromData(ipcKey)},
-		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{64, 1, "ipc.shm.owner", str, discrete, none, p.owner()},
 		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.value(size)},
 		{64, 4, "ipc.shm.nattch", u32, instant, none, p.value(attached)},

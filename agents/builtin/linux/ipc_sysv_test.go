@@ -1,6 +1,9 @@
 package linux
 
 import (
+	"fmt"
+	osuser "os/user"
+	"strings"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -56,4 +59,25 @@ func TestIPC(t *testing.T) {
 		"ipc.sem.max_semid":       "32001",
 		"ipc.sem.max_semval":      "32767",
 	})
+}
+
+// The name of a user who owns many objects is looked up once in a request.
+func TestIPCOwners(t *testing.T) {
+	lookups := 0
+	defer func(old func(string) (*osuser.User, error)) { lookupUser = old }(lookupUser)
+	lookupUser = func(uid string) (*osuser.User, error) {
+		lookups++
+		return &osuser.User{Username: fmt.Sprint("user", uid, ".", lookups)}, nil
+	}
+	text := "key msqid perms cbytes qnum lspid lrpid uid gid cuid cgid stime rtime ctime\n"
+	for i := range 1000 {
+		text += fmt.Sprintf("0 %d 600 0 0 0 0 7 0 7 0 0 0 0\n", i)
+	}
+	h := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/sysvipc/msg": text})})
+	for request := 1; request <= 2; request++ {
+		got := h.Values("ipc.msg.owner")
+		if want := fmt.Sprintf("=user7.%d", request); strings.Count(got, want) != 1000 || lookups != request {
+			t.Errorf("request %d: %d lookups, %.100s", request, lookups, got)
+		}
+	}
 }
