@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"runtime/debug"
@@ -27,6 +28,10 @@ const (
 	// maxRate is how many PDUs of all clients the agent handles in a second. pmdatrace
 	// handles fewer.
 	maxRate = 100_000
+
+	// maxTime is how many seconds a transaction may take. With longer ones, or NaN, total_time
+	// could stay infinite. Some take decades, where the clock is set after the start of the host.
+	maxTime = 1e12
 
 	// maxVerbose is how many lines a minute the debug option appl0 has.
 	maxVerbose = 1000
@@ -238,8 +243,11 @@ func (s *server) exchange(c *net.TCPConn, num int, o owner) error {
 			return errors.Join(flush(), err)
 		}
 		d, tag, err := tracepdu.ParseData(b)
-		if err == nil && d.Kind == tracepdu.Transaction && d.Value-d.Value != 0 {
-			err = fmt.Errorf("a transaction of %v seconds", d.Value) // total_time would stay so
+		if err == nil && d.Kind == tracepdu.Transaction {
+			if !(math.Abs(d.Value) <= maxTime) {
+				err = fmt.Errorf("a transaction of %v seconds", d.Value)
+			}
+			d.Value = max(d.Value, 0) // the clock was set back meanwhile
 		}
 		if err != nil {
 			// The ACKs of PDUs before this one.

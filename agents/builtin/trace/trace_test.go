@@ -174,6 +174,8 @@ func TestProtocolErrors(t *testing.T) {
 		{"no tag", strings.Replace(t1, "01030180", "01000180", 1), "tag of 0 bytes"},
 		{"long tag", strings.Replace(t1, "01030180", "017e0180", 1), "tag of 126 bytes"},
 		{"infinite time", strings.Replace(t1, "3fe0000000000000", "7ff0000000000000", 1), "a transaction of +Inf seconds"},
+		{"too long", strings.Replace(t1, "3fe0000000000000", "7fe1ccf385ebc8a0", 1), "a transaction of 1e+308 seconds"},
+		{"far too short", strings.Replace(t1, "3fe0000000000000", "ffe1ccf385ebc8a0", 1), "a transaction of -1e+308 seconds"},
 		{"no time", strings.Replace(t1, "3fe0000000000000", "7ff8000000000000", 1), "a transaction of NaN seconds"},
 	} {
 		h.trace.server.warn.reset()
@@ -182,8 +184,27 @@ func TestProtocolErrors(t *testing.T) {
 		c.closed(tt.name)
 		testutil.Eventually(t, tt.name+" is in the log: "+tt.log, func() bool { return strings.Contains(h.log.String(), tt.log) })
 	}
-	if got := h.Values("trace.transact.count"); got != "t1=11" {
+	if got := h.Values("trace.transact.count"); got != "t1=13" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// The total time of transactions is a counter: one that seems to have ended before its begin, because
+// the clock was set back, takes no time. Other values may be negative.
+func TestClockSetBack(t *testing.T) {
+	h := newHarness(t, Options{})
+	c, _ := h.dial()
+	back := strings.Replace(t1, "3fe0000000000000", "bff0000000000000", 1)
+	for _, pdu := range []string{t1, back, strings.Replace(back, "01030180", "01030380", 1)} {
+		c.send(pdu)
+		c.ack()
+	}
+	for name, want := range map[string]string{
+		"trace.transact.count": "t1=2", "trace.transact.total_time": "t1=0.5", "trace.observe.value": "t1=-1",
+	} {
+		if got := h.Values(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 
