@@ -113,8 +113,8 @@ type Cache struct {
 	temporaryTried int64 // number of temporary ids tried
 	loadTried      bool  // Load has succeeded, or TryLoad has called it
 	lastLoad       time.Time
-	saveFailed     bool // the last TrySave failed
-	lastSave       time.Time
+	saves          int // of TrySave since savesSince
+	savesSince     time.Time
 	open           func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, except in tests
 	link           func(from, to string) error                                     // os.Link, except in tests
 

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,7 +137,7 @@ func TestTry(t *testing.T) {
 			}
 		}
 		c.opt.Dir = dir
-		time.Sleep(saveRetry)
+		time.Sleep(saveInterval)
 		wantErr(t, "save after the failure", c.TrySave(), nil)
 		if got := readFile(t, c); !strings.Contains(got, "\n8 ") {
 			t.Errorf("the file is %q", got)
@@ -146,6 +147,31 @@ func TestTry(t *testing.T) {
 	if loaded, err := c.TryLoad(); !loaded || err != nil {
 		t.Errorf("no file: %v, %v", loaded, err)
 	}
+}
+
+// A user who causes a new instance before each refresh does not cause a write at each of them. What
+// was not written is written later.
+func TestTrySaveOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, Options{})
+		c.TryLoad()
+		writes, before := 0, ""
+		for i := range 100 {
+			add(t, c, fmt.Sprint("mount", i))
+			wantErr(t, "TrySave", c.TrySave(), nil)
+			if text := readFile(t, c); text != before {
+				writes, before = writes+1, text
+			}
+		}
+		if writes != maxSaves || c.SaveDue() {
+			t.Errorf("%d writes in a minute, due: %v", writes, c.SaveDue())
+		}
+		time.Sleep(saveInterval)
+		wantErr(t, "TrySave after a minute", c.TrySave(), nil)
+		if n := strings.Count(readFile(t, c), "mount"); n != 100 {
+			t.Errorf("%d instances in the file", n)
+		}
+	})
 }
 
 // A damaged file is kept under another name when it is replaced.

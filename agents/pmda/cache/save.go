@@ -56,25 +56,35 @@ func (c *Cache) Save() (int, error) {
 	return n, nil
 }
 
-// saveRetry is how long TrySave waits after a failed Save.
-const saveRetry = time.Minute
+// TrySave waits for saveInterval after a failed Save, and after maxSaves of them.
+const (
+	saveInterval = time.Minute
+	maxSaves     = 10
+)
 
-// TrySave calls Save, except after failures. It is for an agent that calls it each
-// time after it has updated its instances. It does nothing while the file could not
+// TrySave calls Save, except after failures and after 10 calls in a minute: users may
+// cause new instances all the time, for example by mounts. It is for an agent that calls it
+// each time after it has updated its instances. It does nothing while the file could not
 // be read, and in the minute after a failed Save.
 func (c *Cache) TrySave() error {
 	if !c.SaveDue() {
 		return nil
 	}
-	c.lastSave = time.Now()
+	now := time.Now()
+	if now.Sub(c.savesSince) >= saveInterval {
+		c.savesSince, c.saves = now, 0
+	}
+	c.saves++
 	_, err := c.Save()
-	c.saveFailed = err != nil
+	if err != nil {
+		c.savesSince, c.saves = now, maxSaves
+	}
 	return err
 }
 
 // SaveDue reports whether TrySave would call Save now, and Save would write.
 func (c *Cache) SaveDue() bool {
-	return c.dirty && c.loadErr == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
+	return c.dirty && c.loadErr == nil && (c.saves < maxSaves || time.Since(c.savesSince) >= saveInterval)
 }
 
 // ErrNotLoaded is the error of Save after a failed Load. To write

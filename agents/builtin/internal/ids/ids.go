@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
@@ -51,12 +52,24 @@ func (s *Saved) End() {
 type Warnings struct {
 	Log  *slog.Logger // with the fields of the agent
 	last string
+
+	hour  time.Time // when it began
+	lines int       // in it
 }
 
-// Warn logs an error of the file, unless it is the same as the last one.
+// maxLines is how many lines Warnings logs in an hour. Users can cause warnings, by mounts with
+// names that cannot be saved.
+const maxLines = 10
+
+// Warn logs an error of the file, unless it is the same as the last one, or there were too many.
 func (w *Warnings) Warn(err error) {
-	if text := err.Error(); text != w.last {
+	text, now := err.Error(), time.Now()
+	if now.Sub(w.hour) >= time.Hour {
+		w.hour, w.lines = now, 0
+	}
+	if text != w.last && w.lines < maxLines {
 		w.last = text
+		w.lines++
 		w.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }

@@ -75,6 +75,25 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Instances whose names cannot be saved, which a user may cause, do not fill the log.
+func TestWarningsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := New(pdu.NewInDom(43, 0), t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+		long := strings.Repeat("x", 2000)
+		for hour := 1; hour <= 2; hour++ {
+			for i := range 30 {
+				update(t, s, "a"+long, "b"+long, fmt.Sprint(hour, ".", i, long))
+				time.Sleep(time.Minute)
+			}
+			if n := strings.Count(log.String(), "\n"); n != hour*maxLines {
+				t.Errorf("%d lines in %d hours, want %d each", n, hour, maxLines)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
 // link returns a function that puts a link in place of a directory.
 func link(target string) func(dir string) error {
 	return func(dir string) error {
