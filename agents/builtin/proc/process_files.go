@@ -253,10 +253,9 @@ func readMemory(p *process, r record) error {
 }
 
 func countFDs(p *process, r record) error {
-	n := uint64(0)
-	err := p.path("fd").List(func([]byte, byte) { n++ })
+	n, err := p.path("fd").CountFDs(p.tree.checkpoint)
 	if p.threads && sysfile.Process.Absent(err) {
-		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
+		n, err = p.tree.Path("/proc/").Num(p.id).Str("/fd").CountFDs(p.tree.checkpoint)
 	}
 	if err == nil {
 		r.set(0, n)

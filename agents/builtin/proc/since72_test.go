@@ -292,6 +292,33 @@ func TestLargeProcesses(t *testing.T) {
 	}
 }
 
+// Descriptors that are listed are checkpoints.
+func TestManyDescriptors(t *testing.T) {
+	root := composedTree(t)
+	withoutThread(t, root)
+	r := newHarness(t, Options{Root: root})
+	fetch := func() (checkpoints int) {
+		ctx := testutil.OnErr(t.Context(), func() { checkpoints++ })
+		var w pdu.ResultWriter
+		w.Reset(nil, 0)
+		if err := r.Agent.Fetch(ctx, &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.fd.count")}, Profile: &pdu.Profile{}}, &w); err != nil {
+			t.Fatal(err)
+		}
+		return checkpoints
+	}
+	fetch()
+	few := fetch()
+	for i := range 640 {
+		if err := os.Symlink("/dev/null", fmt.Sprintf("%s/proc/100/fd/%d", root, 1000+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if many := fetch(); many < few+10 {
+		t.Errorf("%d checkpoints, with few descriptors %d", many, few)
+	}
+	r.Want(map[string]string{"proc.fd.count": "100=642"})
+}
+
 // A fetch that ends early ends in the middle of descriptors and mappings.
 func TestLargeProcessesEndEarly(t *testing.T) {
 	root := pmdatest.Tree(t, since72())

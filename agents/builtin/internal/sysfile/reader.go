@@ -306,6 +306,31 @@ func (r *Reader) ListUntil(f func(name []byte, typ byte) error) error {
 		return err
 	}
 	defer syscall.Close(fd)
+	return r.list(fd, f)
+}
+
+// CountFDs returns the number of names in a directory that is fd of a process. Since Linux 6.2 it
+// is the size of the directory, which stat(2) tells also those who may not list it. Else CountFDs
+// calls each for each name, until that returns an error.
+func (r *Reader) CountFDs(each func() error) (n uint64, err error) {
+	fd, err := r.openPath(syscall.O_DIRECTORY)
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(fd)
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) == nil && st.Size > 0 && ofProc(fd) {
+		return uint64(st.Size), nil
+	}
+	err = r.list(fd, func([]byte, byte) error {
+		n++
+		return each()
+	})
+	return n, err
+}
+
+// list calls f for each name in a directory that is open, until f returns an error.
+func (r *Reader) list(fd int, f func(name []byte, typ byte) error) error {
 	r.grow(32 << 10)
 	for {
 		n, err := syscall.Getdents(fd, r.buf)

@@ -192,6 +192,34 @@ func TestListUntil(t *testing.T) {
 	}
 }
 
+// The descriptors of a process are counted without listing them if the kernel knows their number.
+func TestCountFDs(t *testing.T) {
+	listed := 0
+	each := func() error {
+		listed++
+		return nil
+	}
+	if n, err := newReader(t).Path("/sys/a").CountFDs(each); n != 6 || listed != 6 || err != nil {
+		t.Errorf("a directory that is not of /proc: %d, %d listed, %v", n, listed, err)
+	}
+	const more = 100
+	for range more {
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Close(fd)
+	}
+	listed = 0
+	n, err := new(Reader).Path("/proc/self/fd").CountFDs(each)
+	if n < more || n > more+100 || err != nil {
+		t.Errorf("%d descriptors, %v", n, err)
+	}
+	if st, err := os.Stat("/proc/self/fd"); err == nil && st.Size() > 0 && listed > 0 {
+		t.Errorf("%d descriptors were listed", listed)
+	}
+}
+
 func TestLinkAndList(t *testing.T) {
 	r := newReader(t)
 	if b, err := r.Path("/sys/a/link").Link(); string(b) != "text" || err != nil {
