@@ -184,7 +184,7 @@ func (a *acct) add(r *acctRecord, now time.Time) {
 	}
 	if len(a.ended) == maxEnded {
 		delete(a.pids, a.ended[0].pid)
-		a.ended = slices.Delete(a.ended, 0, 1)
+		a.ended = a.ended[1:] // without moving the others: append does, once for many records
 	}
 	a.pids[r.pid] = true
 	r.end = now.Add(-time.Duration(max(0, now.Unix()-r.ended(a.hertz))) * time.Second)

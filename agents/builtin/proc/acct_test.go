@@ -199,6 +199,25 @@ func TestManyAcct(t *testing.T) {
 	}
 }
 
+// A new record in place of the oldest moves the others seldom.
+func TestAcctMovesFewRecords(t *testing.T) {
+	a := newAcctHarness(t).host.acct
+	moved := 0
+	for pid := range int32(3 * maxEnded) {
+		var second *acctRecord
+		if len(a.ended) == maxEnded {
+			second = &a.ended[1]
+		}
+		a.add(&acctRecord{pid: pid + 1}, time.Unix(1000, 0))
+		if second != nil && &a.ended[0] != second {
+			moved++
+		}
+	}
+	if moved > 100 {
+		t.Errorf("%d of %d new records moved all", moved, 2*maxEnded)
+	}
+}
+
 // Clients see the records of the host's file if their user may read the file.
 func TestAcctVisible(t *testing.T) {
 	t.Setenv("TMPDIR", testutil.SharedDir(t))
