@@ -220,9 +220,9 @@ func (p *process) readCommand() {
 	if err == nil && len(b) > 0 {
 		p.psargs = string(cleanArgs(b))
 	} else if b, err := p.tree.Path("/proc/").Num(p.id).Str("/status").Text(maxArgs); err == nil && bytes.HasPrefix(b, []byte("Name:\t")) {
-		// A kernel thread.
+		// A kernel thread, or a process without a command line, which chooses its name.
 		line, _ := sysfile.CutLine(b)
-		p.psargs = "(" + string(line[6:]) + ")"
+		p.psargs = "(" + string(cleanArgs(line[6:])) + ")"
 	} else {
 		p.psargs = "<exiting>"
 	}
@@ -230,11 +230,11 @@ func (p *process) readCommand() {
 	p.name = prefix + first
 }
 
-// cleanArgs makes the contents of /proc/PID/cmdline safe for a terminal. It replaces
+// cleanArgs makes the contents of /proc/PID/cmdline, or a name, safe for a terminal. It replaces
 // NULs and control characters by blanks, and removes NULs at the end and escape
 // sequences.
 //
-// C differs: before PCP 7.2 it replaces NULs only.
+// C differs: it does not change names, and before PCP 7.2 it replaces NULs only.
 func cleanArgs(b []byte) []byte {
 	const esc, bel = 0x1b, 0x07
 	b = bytes.TrimRight(b, "\x00")
