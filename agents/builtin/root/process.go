@@ -19,6 +19,8 @@ type procfs struct {
 	// users who have used up the first do not affect the second.
 	guard, rootGuard *guard
 
+	maxMonitors int // maxMonitors, except in tests
+
 	// Processes that are not conmon, and those whose memory did not reply, so that
 	// each is looked at once a minute at most.
 	others map[int]bool
@@ -41,7 +43,7 @@ func (p *procfs) guardOf(ofUser bool) *guard {
 }
 
 func newProcfs(dir string) *procfs {
-	return &procfs{dir: dir, guard: newGuard(), rootGuard: newGuard(), blocked: make(map[int]bool)}
+	return &procfs{dir: dir, guard: newGuard(), rootGuard: newGuard(), maxMonitors: maxMonitors, blocked: make(map[int]bool)}
 }
 
 func (p *procfs) path(pid int, name string) string {
@@ -168,7 +170,7 @@ func parseMonitor(argv []string) (m monitor, ok bool) {
 	return m, cgroups.IsID(m.id)
 }
 
-// maxMonitors is the number of containers that are found by their monitors.
+// maxMonitors is the number of containers of root that are found by their monitors, and of users.
 const maxMonitors = 1024
 
 // monitored returns the first processes of the containers of users that have a monitor,
@@ -178,6 +180,7 @@ func (p *procfs) monitored() map[string]monitored {
 	if now := time.Now(); now.Sub(p.lookedAt) > time.Minute {
 		p.others, p.blocked, p.lookedAt = make(map[int]bool), make(map[int]bool), now
 	}
+	n := make(map[bool]int) // of found, by whether they are of users
 	kept := make(map[int]bool, len(p.others))
 	defer func() { p.others = kept }()
 	for _, e := range readNames(p.dir, 1<<20) {
@@ -195,9 +198,11 @@ func (p *procfs) monitored() map[string]monitored {
 			continue
 		}
 		child := p.child(pid)
-		if old, ok := found[m.id]; child == 0 || ok && old.uid == 0 || len(found) == maxMonitors {
+		ofUser := m.uid != 0
+		if old, ok := found[m.id]; child == 0 || ok && old.uid == 0 || n[ofUser] == p.maxMonitors {
 			continue
 		}
+		n[ofUser]++
 		found[m.id] = monitored{m, child}
 	}
 	return found

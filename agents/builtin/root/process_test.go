@@ -138,6 +138,32 @@ func TestBlockedMonitors(t *testing.T) {
 	}
 }
 
+// Users with many monitors do not hide containers of root.
+func TestManyMonitors(t *testing.T) {
+	files := make(map[string]string)
+	add := func(pid, uid int) {
+		cmdline := fmt.Sprintf("conmon\x00-c\x00%064x\x00", pid)
+		addProcess(files, pid, 1, 0, map[string]string{"comm": "conmon\n", "cmdline": cmdline, fmt.Sprintf("task/%d/children", pid): fmt.Sprint(pid+1, " ")})
+		files[fmt.Sprintf("proc/%d/status", pid)] = fmt.Sprintf("PPid:\t1\nUid:\t%d\t0\t0\t0\n", uid)
+		addProcess(files, pid+1, pid, 1, nil)
+	}
+	for i := range 8 {
+		add(100+10*i, 1)
+		add(500+10*i, 0)
+	}
+	p := newProcfs(pmdatest.Tree(t, files) + "/proc")
+	p.maxMonitors = 8
+	found := p.monitored()
+	for i := range 8 {
+		if pid := 500 + 10*i; found[fmt.Sprintf("%064x", pid)].pid != pid+1 {
+			t.Errorf("the container of monitor %d of root is missing", pid)
+		}
+	}
+	if len(found) != 16 {
+		t.Errorf("%d containers", len(found))
+	}
+}
+
 // A call that does not return is abandoned, and so are those that cannot begin then.
 func TestGuard(t *testing.T) {
 	g := &guard{make(chan struct{}, 2), time.Millisecond}
