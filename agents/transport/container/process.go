@@ -20,10 +20,18 @@ const (
 
 // process returns the connection to the process, which is started within timeout
 // if there is none, for a client of a container; nil and the reason if it is not started,
-// because it has failed just now or has failed before.
+// because it has failed just now or has failed before, or because requests of other clients that
+// may start it take longer than timeout.
 func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, reason) {
-	p.starting.Lock()
-	defer p.starting.Unlock()
+	if timeout <= 0 {
+		timeout = lateGrace
+	}
+	select {
+	case p.starting <- struct{}{}:
+		defer func() { <-p.starting }()
+	case <-time.After(timeout):
+		return nil, noProcess
+	}
 	p.mu.Lock()
 	if p.conn != nil && p.conn.Err() != nil {
 		p.stop(p.conn.Err())
@@ -37,9 +45,6 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 		return nil, noPmdaroot
 	case wait:
 		return nil, noProcess
-	}
-	if timeout <= 0 {
-		timeout = lateGrace
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -80,7 +85,7 @@ func (p *Proxy) adopt(conn *transport.Conn) {
 }
 
 // available reports whether there may be containers, as of now or a second ago.
-// The caller holds starting.
+// The caller has filled starting.
 func (p *Proxy) available() bool {
 	if now := p.opt.Now(); now.Sub(p.looked) >= recheck {
 		p.looked, p.possible = now, p.opt.Available()

@@ -31,9 +31,9 @@ type Proxy struct {
 
 	chosenCount atomic.Int32 // len(chosen)
 
-	starting sync.Mutex // held while the process is started, locked before mu; guards the following
-	looked   time.Time  // when available was last set
-	possible bool       // what Available said
+	starting chan struct{} // full while the process is started; filled before mu is locked; guards the following
+	looked   time.Time     // when available was last set
+	possible bool          // what Available said
 
 	mu      sync.Mutex // guards the following; locked before those of the Worker and of conn
 	chosen  map[int32]transport.Notice
@@ -84,7 +84,7 @@ func New(w *transport.Worker, opt Options) *Proxy {
 		opt.IdleTimeout = defaultIdle
 	}
 	opt.IdleTimeout = max(opt.IdleTimeout, 0)
-	p := &Proxy{Worker: w, opt: opt, chosen: make(map[int32]transport.Notice)}
+	p := &Proxy{Worker: w, opt: opt, starting: make(chan struct{}, 1), chosen: make(map[int32]transport.Notice)}
 	p.idle = time.AfterFunc(time.Hour, p.stopIdle)
 	p.idle.Stop()
 	return p
