@@ -31,9 +31,8 @@ import (
 //
 // C differs: it enters the name spaces of the container while it reads.
 type container struct {
-	name  string
-	pid   int      // of its first process
-	proc  string   // proc/PID, relative to Options.Root
+	name  string   // as the client of the present request has given it
+	proc  string   // proc/PID of its first process, relative to Options.Root
 	dir   string   // path of the same directory
 	root  *os.File // its root directory; nil between requests
 	guard *timeoutGuard
@@ -44,8 +43,8 @@ type container struct {
 }
 
 // newContainer returns the container whose first process is pid.
-func (h *host) newContainer(name string, pid int) *container {
-	c := &container{name: name, pid: pid, proc: fmt.Sprintf("proc/%d", pid)}
+func (h *host) newContainer(pid int) *container {
+	c := &container{proc: fmt.Sprintf("proc/%d", pid)}
 	c.dir = h.path(c.proc)
 	typeOf := func(dir string) int64 {
 		var st syscall.Statfs_t

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
@@ -135,7 +136,7 @@ func TestContainerViews(t *testing.T) {
 		t.Errorf("tmpfs.maxfiles is %q, but the target of /out does not exist in the container", got)
 	}
 	a := r.Agent.(*viewAgent)
-	h := a.host.forContainer(a.host.newContainer("box", 77))
+	h := a.host.forContainer(a.host.newContainer(77))
 	if err := h.container.begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +167,45 @@ func TestContainerViews(t *testing.T) {
 	r.Want(ofHost) // the agent receives the notice first
 	if len(a.containers) != 0 || len(a.clients) != 0 || a.containerClients != 0 {
 		t.Errorf("%d, %v, %v are left of a client that has ended", a.containerClients, a.clients, a.containers)
+	}
+}
+
+// A container has one view, however many names for it the clients have chosen, and each client
+// has its own name in it. The view stays until the last client leaves it.
+func TestContainerHasOneView(t *testing.T) {
+	root := roottest.Start(t)
+	h := newHost(60, Options{Root: composedHost(t), Pmdaroot: root.Socket})
+	a, err := h.agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := a.(*viewAgent)
+	const clients = 9
+	choose := func(client int32, name string) {
+		t.Helper()
+		v.SetAttr(client, pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)})
+		root.Set(name, roottest.Container{PID: 77})
+		w, err := v.viewOf(agents.Origin{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.(*containerView).container.name; got != name || len(v.containers) != 1 {
+			t.Errorf("client %d has the name %q, and there are %d views", client, got, len(v.containers))
+		}
+	}
+	for client := range int32(clients) {
+		choose(client, "abcdefghi"[:client+1])
+	}
+	choose(0, "abcdefghi")
+	view := v.containers[77]
+	for client := range int32(clients) {
+		if v.containers[77] != view {
+			t.Errorf("client %d has no view any longer", client)
+		}
+		v.EndContext(client)
+	}
+	if len(v.containers) != 0 {
+		t.Errorf("there are %d views without clients", len(v.containers))
 	}
 }
 
@@ -384,7 +424,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	r := newTimedContainerHarness(t, Options{Pmdaroot: root.Socket}, requestTimeout)
 	setContainer(r, "box")
 	r.Values("filesys.capacity") // makes the view
-	g := r.Agent.(*viewAgent).containers["box"].container.guard
+	g := r.Agent.(*viewAgent).containers[pid].container.guard
 	pending := func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -437,7 +477,7 @@ func TestContainerStaysClosed(t *testing.T) {
 			t.Errorf("after %s %v are open", name, list)
 		}
 	}
-	if v := r.Agent.(*viewAgent); v.containers["box"].container.root != nil {
+	if v := r.Agent.(*viewAgent); v.containers[pid].container.root != nil {
 		t.Error("the root of the container is open")
 	}
 }

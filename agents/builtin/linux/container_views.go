@@ -36,13 +36,14 @@ type viewAgent struct {
 	host *host
 
 	clients          map[int32]*client
-	containerClients int // clients that have chosen a container
-	containers       map[string]*containerView
+	containerClients int                    // clients that have chosen a container
+	containers       map[int]*containerView // by pid of the first process: a container has many names
 }
 
 // A client is a client of pmcd.
 type client struct {
 	container string
+	pid       int        // of the container whose view it has used last; 0 is none
 	user      []pdu.Attr // its user id
 }
 
@@ -59,7 +60,7 @@ func (h *host) agent() (agents.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &viewAgent{view: v, host: h, clients: make(map[int32]*client), containers: make(map[string]*containerView)}, nil
+	return &viewAgent{view: v, host: h, clients: make(map[int32]*client), containers: make(map[int]*containerView)}, nil
 }
 
 func newView(c pmda.Config) (view, error) {
@@ -87,17 +88,18 @@ func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := v.containers[c.container]
-	if w != nil && w.container.pid != pid { // the container was restarted
-		v.dropView(c.container)
-		w = nil
+	if c.pid != pid { // the first request, or the container was restarted
+		v.leaveView(c)
 	}
+	w := v.containers[pid]
 	if w == nil {
-		if w, err = v.host.newContainerView(c.container, pid); err != nil {
+		if w, err = v.host.newContainerView(pid); err != nil {
 			return nil, err
 		}
-		v.containers[c.container] = w
+		v.containers[pid] = w
 	}
+	c.pid = pid
+	w.container.name = c.container // for this request
 	for _, a := range c.user {
 		w.SetAttr(o.Client, a)
 	}
@@ -105,8 +107,8 @@ func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 }
 
 // newContainerView returns a new view of a container.
-func (h *host) newContainerView(name string, pid int) (*containerView, error) {
-	inner := h.forContainer(h.newContainer(name, pid))
+func (h *host) newContainerView(pid int) (*containerView, error) {
+	inner := h.forContainer(h.newContainer(pid))
 	w, err := newView(inner.config())
 	if err != nil {
 		return nil, err
@@ -114,8 +116,17 @@ func (h *host) newContainerView(name string, pid int) (*containerView, error) {
 	return &containerView{view: w, container: inner.container}, nil
 }
 
-// dropView removes the view of a container.
-func (v *viewAgent) dropView(name string) { delete(v.containers, name) }
+// leaveView removes the view that a client has used, unless others use it.
+func (v *viewAgent) leaveView(c *client) {
+	pid := c.pid
+	c.pid = 0
+	for _, other := range v.clients {
+		if other.pid == pid {
+			return
+		}
+	}
+	delete(v.containers, pid)
+}
 
 // setContainer sets the container that a client has chosen; "" is the host.
 func (v *viewAgent) setContainer(c *client, name string) {
@@ -131,12 +142,7 @@ func (v *viewAgent) setContainer(c *client, name string) {
 	if name == "" {
 		v.containerClients--
 	}
-	for _, other := range v.clients {
-		if other.container == old {
-			return
-		}
-	}
-	v.dropView(old)
+	v.leaveView(c)
 }
 
 // SetAttr implements agents.AttrSetter.
