@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -112,6 +111,7 @@ func ErrnoOf(err error) Errno {
 	var code Errno
 	var perr *ParseError
 	var errno syscall.Errno
+	var timeout interface{ Timeout() bool } // such as the error of a net.Conn
 	switch {
 	case err == nil:
 		return 0
@@ -121,12 +121,14 @@ func ErrnoOf(err error) Errno {
 		return code
 	case errors.As(err, &perr):
 		return ErrnoIPC
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return ErrnoTimeout
 	case errors.Is(err, fs.ErrPermission):
 		return ErrnoPermission
 	case errors.As(err, &errno) && errno != 0:
 		return Errno(-int32(errno))
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return ErrnoTimeout
 	}
 	return ErrnoGeneric
 }
