@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -91,7 +93,8 @@ func TestGitVersion(t *testing.T) {
 // The source archive has the same bytes twice. Without a network and without modules, its debian
 // directory and its spec file build the packages that "make release" builds.
 func TestDist(t *testing.T) {
-	testutil.NeedRoot(t) // for a network name space
+	testutil.NeedRoot(t)
+	testutil.NeedCapability(t, unix.CAP_SYS_ADMIN) // for a network name space
 	for _, program := range []string{"dpkg-buildpackage", "rpmbuild", "git"} {
 		testutil.NeedProgram(t, program)
 	}

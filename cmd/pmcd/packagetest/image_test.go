@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -28,6 +30,7 @@ import (
 // for a container engine.
 func testImage(t *testing.T, bin string) {
 	testutil.NeedRoot(t)
+	testutil.NeedCapability(t, unix.CAP_SYS_ADMIN) // for name spaces
 	source, err := filepath.Abs("../../../etc/packaging/image")
 	if err != nil {
 		t.Fatal(err)

@@ -61,6 +61,7 @@ func blockAfter(t *testing.T, document, after string) []string {
 // listens, or pmcd does.
 func TestReadme(t *testing.T) {
 	h := without(t)
+	h.needIPv6()
 	commands := append(readme(t, "Without PCP"), commandsAfter(t, "README.md", "PMCD_OPTIONS), not systemd")...)
 	if len(commands) != 5 {
 		t.Fatalf("commands of the README: %q", commands)
@@ -102,17 +103,21 @@ func TestPCPReadme(t *testing.T) {
 // While pmcd restarts no client is refused, and each is greeted in the end.
 func TestSocketRestarts(t *testing.T) {
 	h := without(t)
+	h.needIPv6()
 	h.run("systemctl start pmcd.socket pmcd.service")
 	var clients sync.WaitGroup
 	stop := make(chan struct{})
+	defer func() {
+		close(stop)
+		clients.Wait()
+	}()
 	for _, c := range []struct{ network, address string }{
 		{"tcp", "127.0.0.1:44321"}, {"tcp", "[::1]:44321"}, {"unix", "/run/pcp/pmcd.socket"},
 	} {
 		clients.Add(1)
 		go func() {
 			defer clients.Done()
-			n := 0
-			for ; n < 20000; n++ {
+			for n := 0; ; n++ {
 				select {
 				case <-stop:
 					t.Logf("%s: %d connections", c.address, n)
@@ -134,14 +139,11 @@ func TestSocketRestarts(t *testing.T) {
 				}
 				conn.Close()
 			}
-			t.Errorf("%s: %d connections and the restarts are not over", c.address, n)
 		}()
 	}
 	for range 4 {
 		h.run("systemctl restart pmcd.service")
 	}
-	close(stop)
-	clients.Wait()
 }
 
 // Without IPv6 systemd listens at the other addresses: when it is switched off,
@@ -154,6 +156,7 @@ func TestSocketWithoutIPv6(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := without(t)
+			h.needIPv6() // to switch it off
 			h.run(script)
 			h.run("systemctl start pmcd.socket")
 			for _, c := range []struct{ network, address string }{{"tcp", "127.0.0.1:44321"}, {"unix", "/run/pcp/pmcd.socket"}} {
@@ -181,6 +184,14 @@ func TestSocketStarts(t *testing.T) {
 	h.run("systemctl stop pmcd.socket")
 	if text := h.run("ls /run/pcp"); text != "" {
 		t.Errorf("left in /run/pcp:\n%s", text)
+	}
+}
+
+// needIPv6 is for a test that listens at ::1 or another address of IPv6 on the machine.
+func (h *host) needIPv6() {
+	h.t.Helper()
+	if _, code := h.Try("ip -6 address show dev lo | grep -q ::1"); code != 0 {
+		testutil.Missing(h.t, "the kernel has no IPv6, or it is switched off")
 	}
 }
 
