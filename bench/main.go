@@ -46,7 +46,8 @@ type options struct {
 	// place of the mixed load; 0 is mixed load.
 	soakLoggers int
 	hostile     hostileOptions
-	base        string // directory for the files of daemons
+	base        string   // directory for the files of daemons
+	args        []string // of all daemons
 
 	progress io.Writer
 }

@@ -16,7 +16,7 @@ import (
 func peers(t *testing.T) *options {
 	t.Chdir("..")
 	o := &options{pmcd: filepath.Join(t.TempDir(), "pmcd"), c: "/usr/lib/pcp/bin/pmcd", names: "all",
-		rounds: 1, time: 20 * time.Millisecond, progress: t.Output()}
+		rounds: 1, time: 20 * time.Millisecond, progress: t.Output(), args: []string{"-q", "60", "-t", "60"}}
 	for _, f := range []string{o.c, ".peers/pmdasimple"} {
 		testutil.NeedPeer(t, f)
 	}

@@ -210,7 +210,7 @@ func (o *options) newRun(s setup, side int) *run {
 
 // start starts the daemon and waits until it is ready.
 func (r *run) start() (*daemon, error) {
-	d, err := start(r.base, r.program, r.setup, r.ours)
+	d, err := start(r.base, r.program, r.setup, r.ours, r.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func startings(goal float64) []measure {
 // starting measures the time from the start of a pmcd until its own first value and
 // until all agents have values, and the CPU time of the daemon until then.
 func starting(r *run) error {
-	d, err := start(r.base, r.program, r.setup, r.ours)
+	d, err := start(r.base, r.program, r.setup, r.ours, r.args...)
 	if err != nil {
 		return err
 	}

@@ -122,13 +122,13 @@ func (m *modules) make(t *testing.T, made map[build]string, b build) string {
 // a negative error, and the log.
 func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t) // the name of the socket has to be short
 	for name, text := range map[string]string{"conf": line + "\n", "pmns": "root { myapp }\nmyapp { one 400:0:1 }\n"} {
 		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(path, "-f", "-q", "20", "-c", "conf", "-n", "pmns", "-s", "sock", "-l", "log", "-i", "127.0.0.1", "-p", "0")
+	cmd := exec.Command(path, "-f", "-q", "60", "-t", "60", "-c", "conf", "-n", "pmns", "-s", "sock", "-l", "log", "-i", "127.0.0.1", "-p", "0")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "PMCD_ROOT_AGENT=0", "PMCD_LOCAL=1", "PMCD_RESTART_AGENTS=0")
 	cmd.Stderr = os.Stderr

@@ -38,7 +38,7 @@ func (a agent) works(m *peer.Machine) bool { return a.ready != "" && !(a.ofLinux
 
 const (
 	pmdas   = "/var/lib/pcp/pmdas/"
-	timeout = 60 * time.Second
+	timeout = 5 * time.Minute
 )
 
 // A bench is two machines that agents are installed on.
@@ -55,9 +55,6 @@ func newBench(t *testing.T, release, user, before string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{c: peer.BootRelease(t, release, ""), ours: peer.BootRelease(t, release, path)}
-	both(t, b, "/", "options of pmcd", func(m *peer.Machine) error {
-		return run(t, m, "printf '%s\\n' '-t 30' '-q 30' >>/etc/pcp/pmcd/pmcd.options")
-	})
 	both(t, b, "/", "start of servers", func(m *peer.Machine) error {
 		if before == "" {
 			return nil

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -42,7 +41,7 @@ func machines(t *testing.T, before string) (c, ours *peer.Machine) {
 	c.Start(t)
 	ours.Start(t)
 	// Ours answers before all agents have finished their start.
-	if !peer.Until(agentsTimeout, func() bool {
+	if !peer.Until(peer.Hangs, func() bool {
 		return strings.Count(run(t, ours, "pminfo -f pmcd.agent.status").Stdout, "] value 0\n") == 9
 	}) {
 		t.Error(run(t, ours, "pminfo -f pmcd.agent.status"))
@@ -60,8 +59,6 @@ func run(t *testing.T, m *peer.Machine, command string) peer.Output {
 	}
 	return o
 }
-
-const agentsTimeout = 30 * time.Second
 
 // nameSpace are all names but those of processes, at the top.
 const nameSpace = "$(pminfo | grep -Ev '^(hot)?proc' | cut -d. -f1 | sort -u)"

@@ -55,7 +55,8 @@ var counts = regexp.MustCompile(`(\d+) of (\d+)`)
 // The status of the service, the exit code of pmcdctl and pmcd.agent.status follow the
 // agents. When an agent has died, the others go on.
 func TestAgentDies(t *testing.T) {
-	eachKind(t, func(t *testing.T, h *host, _ func(string)) {
+	eachKind(t, func(t *testing.T, h *host, options func(string)) {
+		options("-q 60")
 		h.run("mkdir -p /etc/default && echo PMCD_RESTART_AGENTS=0 >>/etc/default/pmcd && systemctl start pmcd.service")
 		h.status(0)
 		m := counts.FindStringSubmatch(h.show("pmcd.service", "StatusText"))
@@ -100,6 +101,7 @@ func TestAgentStarts(t *testing.T) {
 // fe80::1 needs the name of an interface.
 func TestBadAddress(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, options func(string)) {
+		h.needIPv6()
 		options("-i 127.0.0.1 -i fe80::1")
 		h.run("systemctl start pmcd.service")
 		h.greets("tcp", "127.0.0.1:44321")
@@ -119,7 +121,8 @@ func TestBadAddress(t *testing.T) {
 // An address that the host gets later is served from then on.
 func TestLateAddress(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, options func(string)) {
-		options("-i 127.0.0.1 -i 192.0.2.7 -i 2001:db8::7")
+		h.needIPv6()
+		options("-q 60 -i 127.0.0.1 -i 192.0.2.7 -i 2001:db8::7")
 		h.run("systemctl start pmcd.service")
 		h.status(0)
 		h.run("ip addr add 192.0.2.7/32 dev lo && ip addr add 2001:db8::7/128 dev lo nodad")
@@ -192,7 +195,8 @@ func TestPCPMainPID(t *testing.T) {
 // When the root helper dies, the service ends with all agents, says why, and is started
 // again.
 func TestHelperDies(t *testing.T) {
-	eachKind(t, func(t *testing.T, h *host, _ func(string)) {
+	eachKind(t, func(t *testing.T, h *host, options func(string)) {
+		options("-q 60")
 		h.run("systemctl start pmcd.service")
 		old := h.agentPID("kvm")
 		h.run("kill -KILL $(pgrep -x pmcd-root)")

@@ -69,7 +69,8 @@ func systemOf(root func() (string, error)) system {
 			return dir, l, err
 		}
 	}
-	return system{changed(removePCP), changed("grep -q libpcp " + peer.CPmcd)}
+	// Agents have time to start on a busy machine.
+	return system{changed(removePCP), changed("grep -q libpcp " + peer.CPmcd + " && echo '-q 60' >>/etc/pcp/pmcd/pmcd.options")}
 }
 
 // eachSystem runs a test on Debian 12, which this host is, and on Debian 13.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// soon makes the snapshot before a trial short, and its watcher look each second and not wait for agents.
-const soon = `sed -i 's/^before=10 look=5 ready=60 every=30 log=150$/before=2 look=1 ready=2 every=1 log=15/' /usr/local/sbin/swap-pmcd && grep -q '^before=2 ' /usr/local/sbin/swap-pmcd
+// soon makes the snapshot before a trial short, and its watcher look each second and wait less long for agents.
+const soon = `sed -i 's/^before=10 look=5 ready=60 every=30 log=150$/before=2 look=1 ready=20 every=1 log=150/' /usr/local/sbin/swap-pmcd && grep -q '^before=2 ' /usr/local/sbin/swap-pmcd
 `
 
 // beside boots a host on which PCP's pmcd runs and a pmlogger with it. This pmcd is installed, but not

@@ -14,6 +14,8 @@ if [ -n "$1" ]; then
 	cp "$1" usr/lib/pcp/bin/pmcd
 	chmod 755 usr/lib/pcp/bin/pmcd
 fi
+# Agents have time to start on a busy machine.
+printf '%s\n' '-q 30' '-t 30' >>etc/pcp/pmcd/pmcd.options
 mount -t proc proc proc
 mount --rbind /sys sys
 mount --rbind /dev dev
