@@ -65,20 +65,20 @@ func groups(name string) [][]step {
 		}}
 	case "peertest":
 		return [][]step{
-			{tests("beside PCP", peers, "-count=1", "-p=2", "-timeout=60m")},
-			{tests("beside PCP, of packages", withPeers(), "-count=1", "-timeout=30m", "-run=^TestPeer")},
+			{tests("beside PCP", peers, "-count=1", "-p=2")},
+			{tests("beside PCP, of packages", withPeers(), "-count=1", "-run=^TestPeer")},
 		}
 	case "systemtest":
 		// Most of the time machines boot and wait, so two are up at a time.
 		return [][]step{{
-			tests("on booted machines", booted, "-count=1", "-timeout=30m", "-skip=^TestPackage"),
-			tests("on booted machines, packages", booted, "-count=1", "-timeout=30m", "-run=^TestPackage"),
+			tests("on booted machines", booted, "-count=1", "-skip=^TestPackage"),
+			tests("on booted machines, packages", booted, "-count=1", "-run=^TestPackage"),
 		}}
 	case "flakes": // with the race detector beside PCP, which make ci leaves out
 		return [][]step{
-			{tests("unit tests with the race detector", raced, "-race", "-timeout=60m", "-skip=^TestPeer")},
-			{tests("unit tests", except(raced, booted, peers, long), "-timeout=60m", "-skip=^TestPeer")},
-			{tests("beside PCP", peers, "-race", "-p=2", "-timeout=60m")},
+			{tests("unit tests with the race detector", raced, "-race", "-skip=^TestPeer")},
+			{tests("unit tests", except(raced, booted, peers, long), "-skip=^TestPeer")},
+			{tests("beside PCP", peers, "-race", "-p=2")},
 		}
 	case "rest": // of what the CI runs
 		machines, beside := groups("systemtest"), groups("peertest")
@@ -89,7 +89,7 @@ func groups(name string) [][]step {
 		}
 		beside[0] = append(beside[0],
 			// One after the other: both build pmcd without cgo.
-			tests("Go plugins and releases", compiling, "-count=1", "-p=1", "-timeout=30m").niced(),
+			tests("Go plugins and releases", compiling, "-count=1", "-p=1").niced(),
 			build("windows", "./pdu/...").niced(),
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
@@ -97,7 +97,7 @@ func groups(name string) [][]step {
 			tests("what builds programs", []string{"./agents/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
 			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
 		return slices.Concat(beside, machines, [][]step{
-			{tests("PCP's agents, another release of PCP", others, "-count=1", "-p=1", "-timeout=20m")},
+			{tests("PCP's agents, another release of PCP", others, "-count=1", "-p=1")},
 			{tests("the daemon, fuzzed", fuzzed, "-count=1")},
 		})
 	}
@@ -110,7 +110,7 @@ var besidePCP = []string{"TestTools", "TestPmlogger", "TestPeerReload", "TestPee
 func tests(name string, packages []string, args ...string) step {
 	// Many tests wait, so twice as many packages as CPUs are tested at a time.
 	parallel := fmt.Sprintf("-p=%d", 2*runtime.NumCPU())
-	return step{name: name, args: slices.Concat([]string{"go", "test", "-json", parallel}, args, packages)}
+	return step{name: name, args: slices.Concat([]string{"go", "test", "-json", "-timeout=60m", parallel}, args, packages)}
 }
 
 func build(goos, packages string) step {

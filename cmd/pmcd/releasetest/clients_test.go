@@ -37,13 +37,13 @@ var clients = []string{
 	"pmjson --help 2>&1 | sed -n 1,1p",
 	"pmstore -h {host} pmcd.client.whoami me | sed 's/.*old//'",
 	"pmstore -h unix: pmcd.control.timeout 6; pmval -h {host} -s 1 pmcd.control.timeout | tail -1",
-	"pmie -h {host} -t 0.1 -T 0.3 -v </var/tmp/rule 2>&1 | sed -n '/^ncpu/p' | sort -u",
+	"pmie -h {host} -t 0.1 -T 5 -v </var/tmp/rule 2>&1 | sed -n '/^ncpu/p' | sort -u",
 }
 
 // archive has pmlogger make an archive and looks into it.
 const archive = `cd /var/tmp && rm -rf archive && mkdir archive && cd archive &&
 printf 'log mandatory on once { hinv.machine hinv.cpu hinv.map pmcd.version }\nlog mandatory on 100 msec { kernel.all.load kernel.percpu.cpu.user disk.dev }\n' >conf &&
-pmlogger -h {host} -c conf -l log -T 700msec a; echo "exit status $?"
+pmlogger -h {host} -c conf -l log -s 4 a; echo "exit status $?"
 pmlogcheck a; echo "exit status $?"
 pminfo -a a | sort
 pmdumplog -d a | sed -n '/PMID/,$p' | paste - - - | sort
@@ -56,7 +56,7 @@ const rest = `pmproxy -f -t -p 44355 -l /var/tmp/pmproxy.log -U root 2>/dev/null
 python3 -c '
 import json, time, urllib.request
 def get(path):
-    for i in range(100):
+    for i in range(1200):
         try:
             return json.load(urllib.request.urlopen("http://127.0.0.1:44355" + path))
         except OSError:

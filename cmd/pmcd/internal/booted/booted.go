@@ -47,8 +47,8 @@ type Machine struct {
 }
 
 const (
-	bootTimeout = time.Minute
-	runTimeout  = 3 * time.Minute // a purge takes 5 s on a quiet machine
+	bootTimeout = 5 * time.Minute
+	runTimeout  = 15 * time.Minute // a purge takes 5 s on a quiet machine
 )
 
 // environment is that of all commands on a machine, as of an admin.

@@ -56,8 +56,8 @@ func (o Output) String() string {
 	return s + fmt.Sprintf("--- exit status %d\n", o.Code)
 }
 
-// clientTimeout is how long any client may take. The slowest take seconds.
-const clientTimeout = 90 * time.Second
+// clientTimeout is how long any client, or a script of several, may take. The slowest take seconds.
+const clientTimeout = 5 * time.Minute
 
 // Client is a command to run against a daemon. In Args, Env and Stdin these
 // stand for what differs from one daemon to another, and come back in the

@@ -18,7 +18,7 @@ import (
 
 const (
 	startTimeout = 60 * time.Second // with the race detector on a busy machine
-	stopTimeout  = 20 * time.Second // as long as PCP's own script waits
+	stopTimeout  = 60 * time.Second
 )
 
 // Daemon is a pmcd that runs for tests, with a directory of its own that holds

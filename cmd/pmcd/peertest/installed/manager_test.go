@@ -55,7 +55,7 @@ func TestPeerServiceManager(t *testing.T) {
 			run := func(script string) string {
 				t.Helper()
 				o, err := m.Run(t.Context(), "/", peer.Client{Args: []string{"sh", "-c", script},
-					Env: []string{"NOTIFY_SOCKET=/run/notify", "WATCHDOG_USEC=200000", "WATCHDOG_PID=1"}})
+					Env: []string{"NOTIFY_SOCKET=/run/notify", "WATCHDOG_USEC=2000000", "WATCHDOG_PID=1"}})
 				if err != nil || o.Code != 0 {
 					t.Fatalf("%s: %v\n%s\n%s", script, err, o, m.Log())
 				}
