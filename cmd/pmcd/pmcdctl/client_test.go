@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
@@ -61,6 +62,7 @@ func noConf(t *testing.T) {
 	write(t, conf, "")
 	t.Setenv("PCP_CONF", conf)
 	t.Setenv("PMCD_HOST", "")
+	t.Setenv("PMCD_REQUEST_TIMEOUT", "120")
 }
 
 // The commands for metrics, in order.
@@ -245,6 +247,9 @@ func TestNoPmcd(t *testing.T) {
 
 // Names are completed one level at a time.
 func TestCompletion(t *testing.T) {
+	was := completionTime
+	completionTime = testutil.Hangs
+	t.Cleanup(func() { completionTime = was })
 	d := startPmcd(t, "")
 	host := d.Host(peer.Unix)
 	for _, tt := range []struct{ args, want string }{

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completionTime is how long the completion of a name may take.
-const completionTime = 2 * time.Second
+// completionTime is how long the completion of a name may take. Tests have more time.
+var completionTime = 2 * time.Second
 
 // completeNames returns the function that completes names of metrics, one level at a time: for
 // each argument if several, and otherwise for the first one.

