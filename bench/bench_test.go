@@ -109,7 +109,7 @@ func TestTiming(t *testing.T) {
 // TestLoad tests clients that fail. Each error counts. Operations before the measured
 // time do not.
 func TestLoad(t *testing.T) {
-	l := load{clients: 2, time: time.Millisecond, op: func(_ *client, seq int) error {
+	l := load{clients: 2, time: time.Hour, op: func(_ *client, seq int) error {
 		if seq%2 == 1 {
 			return io.EOF
 		}

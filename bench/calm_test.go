@@ -227,7 +227,8 @@ func TestUsage(t *testing.T) {
 	}
 	before := below.usage()
 	const enough = 200 * time.Millisecond
-	testutil.Eventually(t, "the process has run", func() bool { return cpuTime(pid) > enough })
+	from := cpuTime(pid)
+	testutil.Eventually(t, "the process has run", func() bool { return cpuTime(pid) > from+enough })
 	daemon, all, _, involuntary := below.usage().since(before)
 	if all-daemon < enough/2 {
 		t.Errorf("CPU time of this process %v, with the other %v; %d switches", daemon, all, involuntary)

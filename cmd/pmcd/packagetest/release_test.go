@@ -58,6 +58,19 @@ func checkout(t *testing.T, dir string) {
 	}
 }
 
+// checkouts makes two directories with the same files, those that git has.
+func checkouts(t *testing.T) (dirs [2]string) {
+	t.Helper()
+	for i := range dirs {
+		dirs[i] = filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))
+	}
+	checkout(t, dirs[0])
+	if err := os.CopyFS(dirs[1], os.DirFS(dirs[0])); err != nil {
+		t.Fatal(err)
+	}
+	return dirs
+}
+
 // release runs release.sh in a checkout and returns the sums of what it has made.
 func release(t *testing.T, dir string, env []string, args ...string) map[string]string {
 	t.Helper()
@@ -101,11 +114,9 @@ func sumsOf(t *testing.T, dir string) map[string]string {
 // what was built, and its names.
 func same(t *testing.T, all bool, args ...string) (dir string, names []string) {
 	t.Helper()
-	var dirs [2]string
+	dirs := checkouts(t)
 	var sums [2]map[string]string
 	for i := range dirs {
-		dirs[i] = filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))
-		checkout(t, dirs[i])
 		var env []string
 		if all {
 			env = surroundings(t, i)
@@ -236,9 +247,7 @@ func TestStaticRelease(t *testing.T) {
 func TestSamePackages(t *testing.T) {
 	peer.NeedPackager(t)
 	var sums [2]map[string]string
-	for i := range sums {
-		dir := filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))
-		checkout(t, dir)
+	for i, dir := range checkouts(t) {
 		for _, name := range []string{"pmcd", "pmcdctl", "pmcd-prometheus", "plugins/pmda_simple.so", "pmdas/pmdasimple"} {
 			path := filepath.Join(dir, "bin", name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o700|os.FileMode(i*0o55))); err != nil {
