@@ -351,3 +351,17 @@ func TestReadDaemon(t *testing.T) {
 		t.Error("process 1 is no pmcd")
 	}
 }
+
+// The clock of a CPU is discrete, but follows the load of each moment.
+func TestMomentary(t *testing.T) {
+	a, b := base(), base()
+	for n, s := range []*Snapshot{a, b} {
+		m := s.metric("ncpu")
+		m.Name = "hinv.cpu.clock"
+		m.Values[0].First = []string{"800", "3300"}[n]
+		m.Values[0].Last = m.Values[0].First
+	}
+	if r := Compare(a, b, Rules{Tolerance: 0.1}); len(r.Differences) > 0 {
+		t.Errorf("%+v", r.Differences)
+	}
+}

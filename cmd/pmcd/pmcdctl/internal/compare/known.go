@@ -10,8 +10,8 @@ import (
 var ownNumbers = regexp.MustCompile(`^pmcd\.(pmlogger\.archive$|pmie\.(logfile|configfile)$|pid|seqnum|buf\.|cputime|client\.|openfds|numclients|datasize)`)
 
 // momentary are metrics that have another value at each moment: the agent that reads them is one of
-// the processes that run.
-var momentary = regexp.MustCompile(`^((hot)?proc\.psinfo\.(signal|signal_s|sname|wchan|wchan_s|processor|eip|esp)|proc\.runq\..*|kernel\.all\.(running|runnable|blocked))$`)
+// the processes that run, and makes its CPU faster.
+var momentary = regexp.MustCompile(`^((hot)?proc\.psinfo\.(signal|signal_s|sname|wchan|wchan_s|processor|eip|esp)|proc\.runq\..*|kernel\.all\.(running|runnable|blocked)|hinv\.cpu\.clock)$`)
 
 // ofAgents are the metrics and instances that follow from which agents a pmcd has.
 var ofAgents = regexp.MustCompile(`^(pmcd\.(numagents|agent\..*)|instance domain 2\.3)$`)
