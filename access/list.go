@@ -71,7 +71,8 @@ func (a *accounts) each(f func(*entry)) {
 }
 
 // New returns the List of rules. The order of rules only affects what an error
-// and String report. An error is of type Clashes.
+// and String report. An error is of type Clashes: the List is without the rules that
+// it reports.
 func New(rules []Rule, env Env) (*List, error) {
 	type key struct {
 		kind Kind
@@ -118,10 +119,10 @@ func New(rules []Rule, env Env) (*List, error) {
 			panic(fmt.Sprintf("access: rule %d is of %v", i, r.Kind))
 		}
 	}
-	if len(clashes) > 0 {
-		return nil, clashes
-	}
 	sort.SliceStable(l.hosts, func(i, j int) bool { return l.hosts[i].Host.Level < l.hosts[j].Host.Level })
+	if len(clashes) > 0 {
+		return l, clashes
+	}
 	return l, nil
 }
 

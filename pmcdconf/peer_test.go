@@ -194,9 +194,12 @@ func TestPeerHosts(t *testing.T) {
 			compare(t, pmcd, &fileCase{name: strings.Join(pair[:], " and "), conf: text})
 		})
 	}
-	compare(t, pmcd, &fileCase{
-		name:    "unix: and local:",
-		conf:    head + `allow "unix:" : fetch; disallow "local:" : fetch;`,
-		differs: "pmcd prints the clash and forgets it if the rest of what local: means is good",
-	})
+	for name, rules := range map[string]string{
+		"unix: and local:":            `allow "unix:" : fetch; disallow "local:" : fetch;`,
+		"local: and unix:":            `allow "local:" : fetch; disallow "unix:" : fetch;`,
+		"local: and all others":       `allow "local:*" : all; disallow * : all;`,
+		"all, and one kind of others": `disallow ".*" : all; allow * : fetch; allow "192.0.2.*" : fetch;`,
+	} {
+		compare(t, pmcd, &fileCase{name: name, conf: head + rules})
+	}
 }

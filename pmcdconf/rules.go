@@ -117,8 +117,16 @@ type rulePos struct {
 }
 
 // clash reports rules that contradict earlier ones, once for each name. The rules before
-// first belong to another section, with which their clashes were reported.
+// first belong to another section, with which their clashes were reported. It is a mistake if
+// all rules of a name do. Otherwise the others are used, as in C pmcd: "*" stands for three.
 func (p *parser) clash(clashes access.Clashes, first int) {
+	rules := make(map[*Error]int) // of each name, less those that contradict others
+	for _, at := range p.at[first:] {
+		rules[at.Error]++
+	}
+	for _, c := range clashes {
+		rules[p.at[c.Index].Error]--
+	}
 	var last *Error
 	for _, c := range clashes {
 		at := p.at[c.Index]
@@ -127,7 +135,11 @@ func (p *parser) clash(clashes access.Clashes, first int) {
 		}
 		last = at.Error
 		e := *at.Error
-		e.Err = &ruleError{c.Rule.Kind, at.name, fmt.Errorf("%w at %v", c, p.at[c.With].Pos)}
+		err := fmt.Errorf("%w at %v", c, p.at[c.With].Pos)
+		if e.Warning = rules[at.Error] > 0; e.Warning {
+			err, e.section = fmt.Errorf("%w, which stays in force", err), "" // pmcd gives no line
+		}
+		e.Err = &ruleError{c.Rule.Kind, at.name, err}
 		p.report(&e)
 	}
 }
