@@ -111,7 +111,6 @@ func ErrnoOf(err error) Errno {
 	var code Errno
 	var perr *ParseError
 	var errno syscall.Errno
-	var timeout interface{ Timeout() bool } // such as the error of a net.Conn
 	switch {
 	case err == nil:
 		return 0
@@ -127,10 +126,17 @@ func ErrnoOf(err error) Errno {
 		return ErrnoPermission
 	case errors.As(err, &errno) && errno != 0:
 		return Errno(-int32(errno))
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case isTimeout(err):
 		return ErrnoTimeout
 	}
 	return ErrnoGeneric
+}
+
+// isTimeout reports whether err is a timeout, such as that of a net.Conn. It is a function of its
+// own because its variable escapes.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
 }
 
 // maxOSErrno is the last errno of Linux.
