@@ -33,6 +33,7 @@ func TestBackground(t *testing.T) {
 	if os.Geteuid() == 0 {
 		me = "root"
 	}
+	defer syscall.Umask(syscall.Umask(0o027)) // pmcd has its own
 	pid := p.Start("-U", me)
 	conn, err := pmcdtest.Greeted(p.At("run/sock"), peer.Hangs)
 	if err != nil {

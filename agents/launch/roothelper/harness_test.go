@@ -16,6 +16,12 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
+// Files of the tests are writable only by their owner, whatever the umask of the user is.
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022)
+	os.Exit(m.Run())
+}
+
 // A harness runs a root helper in this process.
 type harness struct {
 	*Client

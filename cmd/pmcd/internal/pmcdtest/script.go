@@ -102,6 +102,7 @@ func Main(m *testing.M, pmcd func()) {
 	if os.Getenv("PMCD_TEST_RUN") == "1" {
 		pmcd()
 	}
+	syscall.Umask(0o022) // with 002 the files of the tests would not be trusted
 	code := m.Run()
 	peer.Finish()
 	os.Exit(code)

@@ -12,7 +12,7 @@ import (
 // PMCD_TRUST_AGENTS counts in a file that is root's, and nowhere else.
 func TestTrustAgents(t *testing.T) {
 	testutil.NeedRoot(t)
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t) // whatever the umask is
 	path := filepath.Join(dir, "pmcd")
 	for _, c := range []struct {
 		text    string
