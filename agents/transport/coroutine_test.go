@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -99,7 +100,9 @@ func TestCoroutine(t *testing.T) {
 // If a call does not return, its Coroutine waits for the timeout and continues on another
 // goroutine. When the call has returned, the agent gets the Notices that were queued,
 // and takes requests again.
-func TestCoroutineLate(t *testing.T) {
+func TestCoroutineLate(t *testing.T) { synctest.Test(t, testCoroutineLate) }
+
+func testCoroutineLate(t *testing.T) {
 	a := newAnswer()
 	w, other := local(t, a), local(t, newAnswer())
 	p := newPool(t)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
@@ -16,7 +17,9 @@ import (
 
 // A Worker does not keep Calls that are over, even if the Agent never returns from
 // one: a Call is part of the memory of a whole request.
-func TestCallsAreNotKept(t *testing.T) {
+func TestCallsAreNotKept(t *testing.T) { synctest.Test(t, testCallsAreNotKept) }
+
+func testCallsAreNotKept(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	defer close(a.open)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -61,7 +62,9 @@ func TestPanic(t *testing.T) {
 // If a call does not return, its request waits for the timeout and others fail at
 // once. When the call has returned, the agent gets the Notices that were queued, and
 // takes requests again.
-func TestLate(t *testing.T) {
+func TestLate(t *testing.T) { synctest.Test(t, testLate) }
+
+func testLate(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	states := make(chan transport.State, 10)
@@ -105,7 +108,9 @@ func TestLate(t *testing.T) {
 }
 
 // A method that heeds its context ends with the wait for it, and with Close.
-func TestContextEnds(t *testing.T) {
+func TestContextEnds(t *testing.T) { synctest.Test(t, testContextEnds) }
+
+func testContextEnds(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	c := send(t, w, 0, endless, 10*time.Millisecond)
@@ -292,6 +297,9 @@ func TestStress(t *testing.T) {
 					t.Errorf("got %v, %v; want %v", d.PMID, err, pdu.NewPMID(int(client), round, i))
 				}
 				answers.Add(1)
+			}
+			for _, i := range asked {
+				testutil.Until(testutil.Hangs, func() bool { return to[i].State() != transport.Late || to[i].Err() != nil })
 			}
 			if rand.IntN(10) == 0 {
 				ws[rand.IntN(agentCount)].Load().Notify(transport.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})

@@ -101,6 +101,7 @@ func TestStressReuse(t *testing.T) {
 						}
 						whole.Add(1)
 					}
+					testutil.Until(testutil.Hangs, func() bool { return c.State() != transport.Late || c.Err() != nil })
 					if rand.IntN(60) == 0 {
 						c.Close()
 					}

@@ -157,6 +157,9 @@ func stress(t *testing.T, depth int) {
 					}
 					answers.Add(1)
 				}
+				for _, i := range order {
+					testutil.Until(testutil.Hangs, func() bool { return to[i].State() != transport.Late || to[i].Err() != nil })
+				}
 				if rand.IntN(10) == 0 {
 					i := rand.IntN(agentCount)
 					clients[i].Load().Notify(transport.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})

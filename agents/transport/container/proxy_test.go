@@ -136,6 +136,7 @@ func newHarness(t *testing.T, idle time.Duration) *harness {
 	r := &harness{t: t}
 	own := newAgent(100)
 	own.notConnected = &r.notConnected
+	began := time.Now()
 	r.Proxy = container.New(transport.Local(own), container.Options{
 		Name: "box",
 		Log:  slog.New(&r.log),
@@ -158,7 +159,7 @@ func newHarness(t *testing.T, idle time.Duration) *harness {
 		},
 		StopTimeout: time.Second,
 		IdleTimeout: idle,
-		Now:         func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) },
+		Now:         func() time.Time { return began.Add(time.Duration(r.clock.Load())) },
 	})
 	t.Cleanup(func() { r.Close() })
 	return r
