@@ -117,8 +117,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Status returns how the child ended. It is valid once Done is closed.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
-// How long Stop waits for the end of the child before its next step.
-const (
+// How long Stop waits for the end of the child before its next step. Tests have other times.
+var (
 	eofTime  = 500 * time.Millisecond
 	termTime = time.Second
 	killTime = 500 * time.Millisecond

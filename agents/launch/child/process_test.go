@@ -145,6 +145,14 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// setStopTimes sets how long Stop waits before SIGTERM and SIGKILL until t ends. After that it
+// waits as long as necessary.
+func setStopTimes(t *testing.T, eof, term time.Duration) {
+	e, m, k := eofTime, termTime, killTime
+	t.Cleanup(func() { eofTime, termTime, killTime = e, m, k })
+	eofTime, termTime, killTime = eof, term, testutil.Hangs
+}
+
 func kill(pid int) { syscall.Kill(pid, syscall.SIGKILL) }
 
 // Stop ends a child by closing its pipes, else by SIGTERM, else by SIGKILL, and
@@ -153,19 +161,21 @@ func TestStop(t *testing.T) {
 	tests := []struct {
 		name, script string
 		status       syscall.WaitStatus
+		eof, term    time.Duration // how long Stop waits
 	}{
-		{"ends at end of file", "echo $$; exec cat >/dev/null", 0},
-		{"has ended", "sleep 3600 & echo $!; exit 7", 7 << 8},
-		{"is ended by SIGTERM", "echo $$; exec sleep 3600", syscall.WaitStatus(syscall.SIGTERM)},
-		{"exits at SIGTERM", "trap 'exit 3' TERM; sleep 3600 & echo $!; wait", 3 << 8},
-		{"is in another group", "exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 4 }; print \"$$\\n\"; sleep 3600'", 4 << 8},
-		{"ignores SIGTERM", "trap '' TERM; sleep 3600 & echo $!; wait", syscall.WaitStatus(syscall.SIGKILL)},
+		{"ends at end of file", "echo $$; exec cat >/dev/null", 0, testutil.Hangs, 0},
+		{"has ended", "sleep 3600 & echo $!; exit 7", 7 << 8, testutil.Hangs, 0},
+		{"is ended by SIGTERM", "echo $$; exec sleep 3600", syscall.WaitStatus(syscall.SIGTERM), 0, testutil.Hangs},
+		{"exits at SIGTERM", "trap 'exit 3' TERM; sleep 3600 & echo $!; wait", 3 << 8, 0, testutil.Hangs},
+		{"is in another group", "exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 4 }; print \"$$\\n\"; sleep 3600'", 4 << 8, 0, testutil.Hangs},
+		{"ignores SIGTERM", "trap '' TERM; sleep 3600 & echo $!; wait", syscall.WaitStatus(syscall.SIGKILL), 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if strings.Contains(tt.script, "perl") {
 				testutil.NeedProgram(t, "perl")
 			}
+			setStopTimes(t, tt.eof, tt.term)
 			p := start(t, true, tt.script)
 			line := make([]byte, 20)
 			n, err := p.Pipes.Read(line)
@@ -235,6 +245,7 @@ func TestStopTimes(t *testing.T) {
 
 // A child that has ended is not reaped before Stop.
 func TestNotReapedBeforeStop(t *testing.T) {
+	setStopTimes(t, 0, 0)
 	p := start(t, true, "exit 1")
 	<-p.Done()
 	if err := syscall.Kill(p.PID(), 0); err != nil {

@@ -199,6 +199,8 @@ func TestStderrFloodEnds(t *testing.T) {
 	if _, err := s.File().WriteString("the end\n"); err != nil { // too early to be logged
 		t.Fatal(err)
 	}
+	s.Started()
+	<-s.done // Close waits for a short time only
 	s.Close()
 	log := strings.Split(b.String(), "\n")
 	dropped := 0

@@ -31,8 +31,9 @@ func TestStart(t *testing.T) {
 		t.Fatal("the process has ended")
 	default:
 	}
-	r.stop(p)
+	p.Pipes.Close() // the end of the file ends it, and Stop waits for a short time only
 	<-p.Done()
+	r.stop(p)
 	if ws := p.Status(); !ws.Exited() || ws.ExitStatus() != 0 || alive(p.PID()) {
 		t.Errorf("status %v, alive %v", ws, alive(p.PID()))
 	}
