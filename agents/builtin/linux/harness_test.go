@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -34,6 +35,7 @@ func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Harness {
 		}
 		return nil
 	}
+	h.guard.timeout = time.Hour // no file blocks
 	// h.config has no help texts, which take time to parse.
 	a, err := pmda.New(h.config())
 	if err != nil {

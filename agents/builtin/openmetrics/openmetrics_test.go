@@ -335,7 +335,8 @@ func TestScripts(t *testing.T) {
 		testutil.Eventually(t, name+" has ended", func() bool {
 			again(a)
 			values(t, a, name)
-			return strings.Contains(status(t, a, name), want)
+			b, _ := os.ReadFile(pid)
+			return strings.Contains(status(t, a, name), want) && (name != "hangs" || strings.HasSuffix(string(b), "\n"))
 		})
 	}
 	testutil.Eventually(t, "the child of the script is dead", func() bool {

@@ -14,10 +14,9 @@ type guard struct {
 	timeout time.Duration
 }
 
-const (
-	guardTimeout = time.Second
-	maxGuarded   = 16 // calls at a time, abandoned ones included
-)
+var guardTimeout = time.Second // more in tests
+
+const maxGuarded = 16 // calls at a time, abandoned ones included
 
 func newGuard() *guard { return &guard{make(chan struct{}, maxGuarded), guardTimeout} }
 

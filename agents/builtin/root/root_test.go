@@ -13,7 +13,14 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
+
+// The files and processes of the tests do not block.
+func TestMain(m *testing.M) {
+	guardTimeout = testutil.Hangs
+	os.Exit(m.Run())
+}
 
 // Ids of containers.
 var (
