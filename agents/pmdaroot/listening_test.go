@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // The socket is found in a directory that only root may search.
@@ -19,7 +20,7 @@ func TestListening(t *testing.T) {
 		fmt.Println("there:", pmdaroot.Listening(path))
 		return
 	}
-	dir := t.TempDir()
+	dir := testutil.SharedDir(t)
 	path := filepath.Join(dir, "hidden", "root.socket")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,9 @@ func TestListening(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := cmd.CombinedOutput()
+		if testutil.Forbidden(err) {
+			testutil.Missing(t, err)
+		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

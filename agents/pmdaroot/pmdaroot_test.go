@@ -32,7 +32,7 @@ func words(ns ...int32) []byte {
 // channel has the requests.
 func startFake(t *testing.T, greeting, reply []byte) (*Client, chan []byte) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "root.socket")
+	path := filepath.Join(testutil.SharedDir(t), "root.socket")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func FuzzRead(f *testing.F) {
 // A socket at which another user than root listens gets no request.
 func TestListenerOfAnotherUser(t *testing.T) {
 	testutil.NeedRoot(t)
-	path := filepath.Join(t.TempDir(), "root.socket")
+	path := filepath.Join(testutil.SharedDir(t), "root.socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

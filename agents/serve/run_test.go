@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 // pipe returns both ends of a stream.
 func pipe(t *testing.T) (wire.Conn, net.Conn) {
 	t.Helper()
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	l, err := net.Listen("unix", filepath.Join(testutil.SharedDir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func InProcess(t testing.TB, attr syscall.SysProcAttr) bool {
 	attr.Pdeathsig = syscall.SIGKILL
 	cmd.SysProcAttr = &attr
 	switch out, err := cmd.CombinedOutput(); {
-	case errors.Is(err, fs.ErrPermission):
+	case Forbidden(err):
 		Missing(t, err)
 	case err == nil && bytes.Contains(out, []byte("--- SKIP")):
 		t.Skipf("%s", out)
@@ -81,6 +81,12 @@ func InProcess(t testing.TB, attr syscall.SysProcAttr) bool {
 		t.Errorf("%v\n%s", err, out)
 	}
 	return false
+}
+
+// Forbidden reports whether err, of the start of a process, says that this process may not give it
+// another user or name spaces of its own, or that the user does not exist in this name space.
+func Forbidden(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 
 // InOwnNetwork is InProcess with a network name space, in which the loopback interface is

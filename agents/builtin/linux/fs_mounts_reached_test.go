@@ -123,6 +123,10 @@ func TestReachedMounts(t *testing.T) {
 	if !testutil.InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}) {
 		return
 	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || !strings.Contains(string(mounts), " /dev/shm tmpfs ") {
+		testutil.Missing(t, "no tmpfs at /dev/shm, ", err)
+	}
 	testutil.Run(t, "mount", "--make-rprivate", "/")
 	// Not in a directory that the test removes, with all that is in it: / will be mounted there.
 	const dir, shm = "/mnt", "/dev/shm"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -32,11 +33,22 @@ func pcpConfig(t testing.TB) Config {
 	return c
 }
 
-// Pids of two processes that exist, as names of files.
-var (
-	selfPID   = strconv.Itoa(os.Getpid())
-	parentPID = strconv.Itoa(os.Getppid())
-)
+// selfPID is the pid of this process, as the name of a file.
+var selfPID = strconv.Itoa(os.Getpid())
+
+// startChild returns the pid of a process that exists until t ends.
+func startChild(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command("sleep", "3600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return strconv.Itoa(cmd.Process.Pid)
+}
 
 // deadPID is not the pid of a process: it is above the largest pid_max.
 const deadPID = "4194305"
@@ -145,6 +157,7 @@ func TestParseLogger(t *testing.T) {
 // TestUntrustedDirectories has one valid file of a pmlogger or pmie, and many that
 // must not be taken for one.
 func TestUntrustedDirectories(t *testing.T) {
+	childPID := startChild(t)
 	for _, dir := range []string{"pmlogger", "pmie"} {
 		t.Run(dir, func(t *testing.T) {
 			good := map[string][]byte{"pmlogger": []byte("4330\nh\n"), "pmie": pmieFile(0)}[dir]
@@ -168,13 +181,13 @@ func TestUntrustedDirectories(t *testing.T) {
 					d := filepath.Join(c.TmpDir, dir)
 					os.Mkdir(d, 0o755)
 					writeFile(t, filepath.Join(d, selfPID), good)
-					plant(filepath.Join(d, parentPID))
-					for _, name := range []string{deadPID, "0" + parentPID, "+" + parentPID, parentPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
+					plant(filepath.Join(d, childPID))
+					for _, name := range []string{deadPID, "0" + childPID, "+" + childPID, childPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
 						writeFile(t, filepath.Join(d, name), good)
 					}
 					// The primary instance must be one of the others.
 					symlink(t, secret, filepath.Join(d, "primary"))
-					writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parentPID))
+					writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(childPID))
 
 					a := New(2, "pmcd", newHost(), c)
 					indom := map[string]int{"pmlogger": indomLoggers, "pmie": indomPmies}[dir]
@@ -209,7 +222,7 @@ func TestPrimaryMustBeALink(t *testing.T) {
 }
 
 func TestPrimaryPmie(t *testing.T) {
-	c := pcpConfig(t)
+	c, childPID := pcpConfig(t), startChild(t)
 	for _, tt := range []struct {
 		pidFile string
 		want    int
@@ -218,7 +231,7 @@ func TestPrimaryPmie(t *testing.T) {
 		{selfPID + "\n", 2},
 		{" " + selfPID + " \n", 2},
 		{deadPID, 1},
-		{parentPID, 1},
+		{childPID, 1},
 		{"", 1},
 		{"-1", 1},
 		{"0", 1},
@@ -233,14 +246,14 @@ func TestPrimaryPmie(t *testing.T) {
 }
 
 func TestServices(t *testing.T) {
-	c := Config{RunDir: t.TempDir()}
+	c, childPID := Config{RunDir: t.TempDir()}, startChild(t)
 	a := New(2, "pmcd", newHost(), c)
 	for _, tt := range []struct{ pidFile, want string }{
 		{"", "pmcd"},
 		{selfPID + "\n", "pmcd pmproxy"},
 		{deadPID, "pmcd"},
 		{"1\n2\n", "pmcd"},
-		{parentPID, "pmcd pmproxy"},
+		{childPID, "pmcd pmproxy"},
 	} {
 		if tt.pidFile != "" {
 			writeFile(t, filepath.Join(c.RunDir, "pmproxy.pid"), []byte(tt.pidFile))

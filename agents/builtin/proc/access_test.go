@@ -78,15 +78,21 @@ func TestActsAsClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	child := exec.Command("sleep", "3600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
 	for range 20 { // on several threads
 		// The agent's own process is hidden, too, although the kernel shows it to all
 		// threads of the agent.
-		for _, pid := range []int{os.Getppid(), os.Getpid()} {
+		for _, pid := range []int{child.Process.Pid, os.Getpid()} {
 			r.setUser(65534, 65534)
 			if sees("proc.psinfo.exe", pid) {
 				t.Fatalf("uid 65534 sees the program of process %d of root", pid)
 			}
-			if !strings.Contains(r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
+			if !strings.Contains(" "+r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
 				t.Fatalf("uid 65534 does not see the user of process %d of root", pid)
 			}
 			r.setUser(0, 0)

@@ -39,7 +39,11 @@ func TestOwner(t *testing.T) {
 			}
 			defer c.Close()
 			peer, local := addrPortOf(c.RemoteAddr()), addrPortOf(c.LocalAddr())
-			if got, want := ownerOf(peer, local), (owner{local: true, uid: uint32(os.Geteuid())}); got != want {
+			switch got, want := ownerOf(peer, local), (owner{local: true, uid: uint32(os.Geteuid())}); got {
+			case want:
+			case unknownUser:
+				testutil.Missing(t, "the kernel does not tell the user of a socket: perhaps it has no inet_diag")
+			default:
 				t.Errorf("%s: %v, want %v", at, got, want)
 			}
 			// A socket without a process has user 0 in the reply.

@@ -327,7 +327,10 @@ func TestPeerHost(t *testing.T) {
 		}
 		got = append(got, fd.Name()+" "+to)
 	}
-	log := h.log.Name()
+	log, err := filepath.EvalSymlinks(h.log.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := []string{"0 /dev/null", "1 " + log, "2 " + log, "3 pipe", "4 pipe"}; !slices.Equal(got, want) {
 		t.Errorf("descriptors %q, want %q", got, want)
 	}

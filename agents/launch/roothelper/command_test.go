@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -21,6 +22,9 @@ func agentOf(t *testing.T, line string) *pmcdconf.Agent {
 
 // Each part of a command that can be code must belong to root.
 func TestTrustedProgram(t *testing.T) {
+	for _, name := range []string{"bash", "perl", "python3"} {
+		testutil.NeedProgram(t, name)
+	}
 	dir := t.TempDir()
 	good, bad := writeExecutable(t, filepath.Join(dir, "good")), writeExecutable(t, filepath.Join(dir, "bad"))
 	must(t, os.Chmod(bad, 0o777))
@@ -191,6 +195,7 @@ func TestSortPath(t *testing.T) {
 // root's rights, provided that the configuration files in them belong to root. The
 // working directory is that of pmcd, which belongs to its user.
 func TestTrustedInstall(t *testing.T) {
+	testutil.NeedProgram(t, "python3")
 	dir := t.TempDir()
 	pmda := writeExecutable(t, filepath.Join(dir, "pmdas/x/pmdax"))
 	conf := writeExecutable(t, filepath.Join(dir, "pmdas/x/x.conf"))
