@@ -73,7 +73,7 @@ func logged(t *testing.T, least int) func(string) []peer.Record {
 const atopScript = `
 set -eu
 rm -rf atop
-pcp -h '{host}' atop -w atop 1 2
+pcp -h '{host}' atop -w atop 10 2
 for i in atop/*.index; do a=${i%.index}; done
 pmlogcheck "$a"
 pminfo -a "$a" -dm $(pmprobe -a "$a" | awk '$2 > 0 { print $1 }' | sort)
