@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -191,18 +192,28 @@ func (s spec) name() string {
 	return name
 }
 
-// lxc returns the containers of root's LXC. Those that run have a control group.
+// lxc returns the containers of root's LXC. Those that run have a control group. Where a group of
+// the name is left over, LXC makes one with -1, -2 and so on after the name.
 //
 // C differs: it runs lxc-info for each value; a container that is stopped is "paused".
 func (t *table) lxc(groups map[string]*group) (list []*container) {
+	stored := make(map[string]bool)
 	for _, e := range readNames(t.o.LXC, maxContainers) {
-		name := e.Name()
-		if !cgroups.IsName(name) || e.Type().IsRegular() {
-			continue
+		if name := e.Name(); cgroups.IsName(name) && !e.Type().IsRegular() {
+			stored[name] = true
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		c := &container{id: name, engine: lxc, name: name, cgroup: "/lxc/" + name}
-		if g := groupOf(groups, name); g != nil && g.engine == lxc {
+		of := name
+		for n := 1; c.pid == 0; n++ {
+			g := groupOf(groups, of)
+			if g == nil || g.engine != lxc || of != name && stored[of] {
+				break
+			}
 			t.setState(c, g, 0)
+			delete(groups, of) // it is not a container of its own
+			of = name + "-" + strconv.Itoa(n)
 		}
 		list = append(list, c)
 	}

@@ -92,14 +92,17 @@ func (p *procfs) status(pid int) (s process, ok bool) {
 // first returns the first process of a container among the processes of its control
 // group: the one that is process 1 of its name space, and if there is none, because the
 // container has the name space of the host, the one whose parent is not in the group; 0
-// without any.
+// without any. Of maxProcs processes or more, process 1 may not be among pids, but all others
+// of its name space descend from it.
 func (p *procfs) first(pids []int) (first int) {
 	in := make(map[int]bool, len(pids))
 	for _, pid := range pids {
 		in[pid] = true
 	}
 	depth, outside := 0, 0
-	for _, pid := range pids {
+	incomplete := len(pids) >= maxProcs
+	for i := 0; i < len(pids); i++ {
+		pid := pids[i]
 		s, ok := p.status(pid)
 		switch {
 		case !ok:
@@ -109,6 +112,12 @@ func (p *procfs) first(pids []int) (first int) {
 			}
 		case outside == 0 && !in[s.parent]:
 			outside = pid
+		}
+		if incomplete && ok && s.depth > 1 && !in[s.parent] && len(pids) < 2*maxProcs {
+			if parent, _ := p.status(s.parent); parent.depth == s.depth {
+				in[s.parent] = true
+				pids = append(pids, s.parent)
+			}
 		}
 	}
 	if first == 0 {

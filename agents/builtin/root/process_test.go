@@ -20,12 +20,21 @@ func TestFirst(t *testing.T) {
 	addProcess(files, 30, 3, 0, nil)
 	addProcess(files, 31, 30, 0, nil)
 	files["proc/22/status"] = "PPid:\t21\nNSpid:\t22\t9\t1\n" // of a container in the container
+	// Process 1 of many (20) is not among those that are listed; neither is its child 50.
+	var many, ofHost []int
+	addProcess(files, 50, 20, 50, nil)
+	for i := range maxProcs {
+		addProcess(files, 1000+i, 50, 1000+i, nil)
+		addProcess(files, 2000+i, 30, 0, nil)
+		many, ofHost = append(many, 1000+i), append(ofHost, 2000+i)
+	}
 	p := newProcfs(pmdatest.Tree(t, files) + "/proc")
 	for _, tt := range []struct {
 		pids []int
 		want int
 	}{
 		{nil, 0}, {[]int{5, 9}, 0}, {[]int{21, 20}, 20}, {[]int{22, 21, 20}, 20}, {[]int{22, 21}, 22}, {[]int{31, 30}, 30}, {[]int{31}, 31}, {[]int{9, 30}, 30},
+		{many, 20}, {many[1:], 1001}, {ofHost, 2000},
 	} {
 		if got := p.first(tt.pids); got != tt.want {
 			t.Errorf("%v: got %d, want %d", tt.pids, got, tt.want)

@@ -175,6 +175,35 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// LXC has another group for a container if one of its name is left over.
+func TestGroupsOfLXC(t *testing.T) {
+	files := map[string]string{
+		"lxc/box/config": "", "lxc/off/config": "", "lxc/web/config": "", "lxc/web-1/config": "",
+		"cgroup/unified/lxc.payload.box/cgroup.procs":   "",
+		"cgroup/unified/lxc.payload.box-1/cgroup.procs": "",
+		"cgroup/unified/lxc.payload.box-2/cgroup.procs": "400\n",
+		"cgroup/unified/lxc.payload.off-1/cgroup.procs": "500\n", // of no store
+		"cgroup/unified/lxc.payload.web/cgroup.procs":   "",
+		"cgroup/unified/lxc.payload.web-1/cgroup.procs": "600\n", // another container
+	}
+	for pid := 400; pid <= 600; pid += 100 {
+		addProcess(files, pid, pid/10, 1, nil)
+	}
+	files["proc/401/cgroup"] = "0::/lxc.payload.box-2/x\n"
+	table := newTable(options(pmdatest.Tree(t, files)))
+	var got []string
+	for _, c := range table.containers() {
+		got = append(got, fmt.Sprint(c.id, " ", c.pid, " ", c.cgroup))
+	}
+	want := "box 400 /lxc.payload.box-2, off 0 /lxc/off, web 0 /lxc.payload.web, web-1 600 /lxc.payload.web-1, off-1 500 /lxc.payload.off-1"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if _, any := table.ofProcess(401); !any {
+		t.Error("a process of box is not of a container")
+	}
+}
+
 // Changes show at the next fetch. The id of an instance does not change.
 func TestChanges(t *testing.T) {
 	h := newHarness(t, composed())

@@ -62,7 +62,7 @@ func (t *table) ofProcess(pid int) (first *container, any bool) {
 		for at := p; len(at) > 1; at = filepath.Dir(at) {
 			if id, _ := cgroups.ContainerAt(at); id != "" {
 				for _, c := range list {
-					if c.id == id && c.cgroup == at {
+					if c.cgroup == at {
 						return nil, true
 					}
 				}
