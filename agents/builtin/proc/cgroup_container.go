@@ -34,7 +34,8 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 }
 
 // inContainer reports whether a group, given by its path below a hierarchy, is the
-// container's or below it. For Podman, pmdaroot's path lacks the parent group.
+// container's or below it. For Podman, PCP's pmdaroot leaves out the parent group. Users may make
+// groups below their own, so no other group may be anywhere.
 //
 // C differs: it compares the beginning of the path, and the beginning of its last
 // element.
@@ -42,7 +43,10 @@ func (h *host) inContainer(group string) bool {
 	if h.cgroup == "" {
 		return true
 	}
-	return strings.Contains(group+"/", "/"+h.cgroup+"/")
+	if strings.HasPrefix(h.cgroup, "libpod-") {
+		return strings.Contains(group+"/", "/"+h.cgroup+"/")
+	}
+	return strings.HasPrefix(group+"/", "/"+h.cgroup+"/")
 }
 
 // containerDir returns the directory of the container's control group, "" if there

@@ -45,6 +45,7 @@ func containerTree(version int) map[string]string {
 		"docker/abc":                           "5\n",
 		"docker/abc/child":                     "6\n7\n",
 		"docker/abcdef":                        "8\n",
+		"user.slice/docker/abc":                "", // a user's
 		"machine.slice/libpod-x.scope":         "",
 		"machine.slice/libpod-x.scope/payload": "9\n",
 	} {
