@@ -48,7 +48,18 @@ var blkFiles = []struct {
 type blkStats struct {
 	ops           [8][5]uint64 // by index into blkFiles and blkOps
 	sectors, time uint64
+	has           uint16 // a bit for each file that has numbers: of blkFiles, and hasSectors and hasTime
 }
+
+// Bits of blkStats.has after those of blkFiles.
+const (
+	hasSectors = 8 + iota
+	hasTime
+)
+
+// maxDisks is the size of the largest /proc/diskstats that is read, in bytes. A line has about
+// 110 bytes.
+const maxDisks = 16 << 20
 
 // ioStats are the numbers in a line of io.stat, by index into ioKeys.
 type ioStats struct {
@@ -74,7 +85,8 @@ func newBlkIO(m *mounts) *blkIO {
 //
 //	254       0 vda 575905 ...
 func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
-	text, _ := b.Path("/proc/diskstats").Text(maxFile)
+	text, _ := b.Path("/proc/diskstats").Text(maxDisks)
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // a line that is cut may have the name of another disk
 	b.deviceNames = make(map[string]string)
 	for len(text) > 0 {
 		var line []byte
@@ -100,6 +112,10 @@ func deviceStats[T any](s *instances[T], g *group, dev string) *T {
 	return data
 }
 
+// readGroups reads the files of version 1. Since Linux 5.0, which has no CFQ, only those of
+// throttling exist.
+//
+// C differs: what a file would say that does not exist is 0.
 func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 	if err := r.ReadSource(ctx, b.source); err != nil {
 		return err
@@ -119,7 +135,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 		}
 		*all = blkStats{}
 		for i, f := range blkFiles {
-			b.parse(b.text(g, f.name), g, func(s *blkStats, op string, n uint64) {
+			b.parse(g, f.name, i, func(s *blkStats, op string, n uint64) {
 				for j, name := range blkOps {
 					if op == name {
 						s.ops[i][j] += n
@@ -128,14 +144,14 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 				}
 			})
 		}
-		b.parse(b.text(g, "blkio.sectors"), g, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
-		b.parse(b.text(g, "blkio.time"), g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
+		b.parse(g, "blkio.sectors", hasSectors, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
+		b.parse(g, "blkio.time", hasTime, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
 	}
 	b.devices.endScan()
 	return nil
 }
 
-// parse parses
+// parse parses a file of a group, which has a bit in blkStats.has:
 //
 //	254:0 Read 4096
 //	254:0 17
@@ -143,7 +159,11 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 //
 // It ignores the line Total, which has the sum of all devices. Numbers belong to the last
 // device before them, as in io.stat.
-func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n uint64)) {
+func (b *blkIO) parse(g *group, file string, bit int, add func(s *blkStats, op string, n uint64)) {
+	text := b.text(g, file)
+	if text != nil { // of a group without requests it may be empty
+		g.stats.(*blkStats).has |= 1 << bit
+	}
 	for len(text) > 0 {
 		var line []byte
 		line, text = sysfile.CutLine(text)
@@ -158,7 +178,9 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 			} else if !ok {
 				op = string(word)
 			} else if dev != "" {
-				add(deviceStats(&b.devices, g, dev), op, n)
+				s := deviceStats(&b.devices, g, dev)
+				s.has |= 1 << bit
+				add(s, op, n)
 			}
 		}
 	}
@@ -221,18 +243,16 @@ func (b *blkIO) metrics() []pmda.Metric {
 	block := pmda.Labels{"device_type": "block"}
 	dev := &pmda.InDom{Serial: indomBlkIODev, Insts: &b.devices, Source: b.v1PerGroup, Labels: block, InstLabels: labelDevice}
 	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.v2Devices, Source: b.v2PerDevice, Labels: block, InstLabels: labelDevice}
-	ofAll := func(f func(s *blkStats) uint64) pmda.FetchFunc {
+	of := func(stats func(v *pmda.Value) *blkStats, bit int, f func(s *blkStats) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.SetUint(f(v.Data().(*group).stats.(*blkStats)))
+			if s := stats(v); s.has>>bit&1 != 0 {
+				v.SetUint(f(s))
+			}
 			return nil
 		}
 	}
-	ofDev := func(f func(s *blkStats) uint64) pmda.FetchFunc {
-		return func(_ context.Context, v *pmda.Value) error {
-			v.SetUint(f(v.Data().(*blkStats)))
-			return nil
-		}
-	}
+	ofAll := func(v *pmda.Value) *blkStats { return v.Data().(*group).stats.(*blkStats) }
+	ofDev := func(v *pmda.Value) *blkStats { return v.Data().(*blkStats) }
 	sectors := func(s *blkStats) uint64 { return s.sectors / 2 }
 	ticks := func(s *blkStats) uint64 { return b.msecs(s.time) }
 	var perDev, all, io []row
@@ -240,16 +260,16 @@ func (b *blkIO) metrics() []pmda.Metric {
 		for j, op := range blkOps {
 			n := func(s *blkStats) uint64 { return s.ops[i][j] }
 			name := strings.TrimPrefix(f.name, "blkio.") + "." + strings.ToLower(op)
-			perDev = append(perDev, row{49, f.dev + j, "cgroup.blkio.dev." + name, u64, counter, f.units, ofDev(n)})
-			all = append(all, row{49, f.all + j, "cgroup.blkio.all." + name, u64, counter, f.units, ofAll(n)})
+			perDev = append(perDev, row{49, f.dev + j, "cgroup.blkio.dev." + name, u64, counter, f.units, of(ofDev, i, n)})
+			all = append(all, row{49, f.all + j, "cgroup.blkio.all." + name, u64, counter, f.units, of(ofAll, i, n)})
 		}
 	}
 	perDev = append(perDev,
-		row{49, 30, "cgroup.blkio.dev.sectors", u64, counter, kbyte, ofDev(sectors)},
-		row{49, 31, "cgroup.blkio.dev.time", u64, counter, msec, ofDev(ticks)})
+		row{49, 30, "cgroup.blkio.dev.sectors", u64, counter, kbyte, of(ofDev, hasSectors, sectors)},
+		row{49, 31, "cgroup.blkio.dev.time", u64, counter, msec, of(ofDev, hasTime, ticks)})
 	all = append(all,
-		row{49, 90, "cgroup.blkio.all.sectors", u64, counter, kbyte, ofAll(sectors)},
-		row{49, 91, "cgroup.blkio.all.time", u64, counter, msec, ofAll(ticks)},
+		row{49, 90, "cgroup.blkio.all.sectors", u64, counter, kbyte, of(ofAll, hasSectors, sectors)},
+		row{49, 91, "cgroup.blkio.all.time", u64, counter, msec, of(ofAll, hasTime, ticks)},
 		row{49, 42, "cgroup.blkio.id.container", str, discrete, none, b.containerName()})
 	for i, key := range ioKeys {
 		units := octet

@@ -4,6 +4,8 @@ import "github.com/gopcp/pmcd/agents/pmda"
 
 // memory returns the metrics of memory.stat and the files beside it. Each of the two
 // versions has fields that the other lacks.
+//
+// C differs: workingset.activate and workingset.refault have no values since Linux 5.9.
 func (m *mounts) memory() []pmda.Metric {
 	// The table below decides which fields of memory.stat are parsed.
 	fields := make(map[string]int)
@@ -87,6 +89,9 @@ func (m *mounts) memory() []pmda.Metric {
 		{45, 82, "cgroup.memory.failcnt", u64, counter, count, g.unsigned(3, 0)},
 		{45, 90, "cgroup.memory.current", u64, instant, octet, g.unsigned(4, 0)},
 	})
+	for _, name := range []string{"workingset_activate", "workingset_refault"} { // since Linux 5.9 in two parts
+		fields[name+"_anon"], fields[name+"_file"] = fields[name], fields[name]
+	}
 	g.files[0].parse = keyedBy(fields)
 	return ms
 }

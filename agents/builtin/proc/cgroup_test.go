@@ -37,6 +37,7 @@ var cgroups1 = map[string]string{
 	"cg/set/cpuset.mems":                                                         "\n",
 	"cg/net/net_cls.classid":                                                     "65537\n",
 	"cg/blk/blkio.time":                                                          "8:0 12\n254:0 5\n",
+	"cg/blk/x/blkio.time":                                                        "",
 	"cg/blk/blkio.sectors":                                                       "8:0 11\n",
 	"cg/blk/blkio.io_serviced":                                                   "8:0 Read 1\n8:0 Write 2\n8:0 Sync 3\n8:0 Async 4\n8:0 Total 5\n254:0 Read 10\n7:0 Read 100\n9:9 Read 1\nTotal 15\n",
 	"cg/unified/cpu.stat":                                                        "usage_usec 1\n",
@@ -51,7 +52,7 @@ var cgroups2 = map[string]string{
 	"cg/a.slice/cpu.pressure":   "some avg10=0.25 avg60=x avg300=1.50 total=44\nfull avg10=2.00 avg60=0.00 avg300=0.00 total=5\n",
 	"cg/a.slice/io.pressure":    "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=2.00 avg60=0.00 avg300=0.00 total=5\n",
 	"cg/a.slice/irq.pressure":   "full avg10=0.50 avg60=0.00 avg300=0.00 total=6\n",
-	"cg/a.slice/memory.stat":    "anon 4096\nfile 1\nslab_reclaimable 2\n",
+	"cg/a.slice/memory.stat":    "anon 4096\nfile 1\nslab_reclaimable 2\nworkingset_refault_anon 5\nworkingset_refault_file 6\nworkingset_activate_file 3\n",
 	"cg/a.slice/memory.current": "8192\n",
 	"cg/a.slice/cpuset.cpus":    "0\n",
 }
@@ -84,12 +85,12 @@ func TestCgroups1(t *testing.T) {
 			"cgroup.memory.usage":                        "/docker=77",
 			"cgroup.memory.id.container":                 "/= /docker= /docker/" + id + "=" + id,
 			"cgroup.netclass.classid":                    "/=65537",
-			"cgroup.blkio.all.time":                      "/=170",
+			"cgroup.blkio.all.time":                      "/=170 /x=0",
 			"cgroup.blkio.dev.time":                      "/::sda=120 /::vda=50",
-			"cgroup.blkio.dev.sectors":                   "/::sda=5 /::vda=0",
+			"cgroup.blkio.dev.sectors":                   "/::sda=5",
 			"cgroup.blkio.dev.io_serviced.async":         "/::sda=4 /::vda=0",
 			"cgroup.blkio.all.io_serviced.read":          "/=11",
-			"cgroup.blkio.all.throttle.io_serviced.read": "/=0",
+			"cgroup.blkio.all.throttle.io_serviced.read": "",
 			"cgroup.cpu.stat.usage":                      "/=1",
 			"cgroup.io.stat.rios":                        "",
 		})
@@ -115,6 +116,9 @@ func TestCgroups2(t *testing.T) {
 		"cgroup.cpuset.cpus":                "/a.slice=0",
 		"cgroup.cpuacct.usage":              "",
 		"cgroup.blkio.all.time":             "",
+
+		"cgroup.memory.stat.workingset.refault":  "/a.slice=11", // since Linux 5.9
+		"cgroup.memory.stat.workingset.activate": "/a.slice=3",
 	})
 	// An instance keeps its id when another one is added.
 	before := r.Instances(indomGroup2)
@@ -232,6 +236,17 @@ func TestDevicesInOneLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Disks after the first MiB of /proc/diskstats have names. A line that is cut has none.
+func TestManyDisks(t *testing.T) {
+	disks := strings.Repeat(" 7 0 loop0 "+strings.Repeat("0 ", 50)+"\n", 1<<20/100)
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{
+		"proc/mounts":    "cgroup2 /cg cgroup2 rw 0 0\n",
+		"proc/diskstats": disks + " 253 0 dm-0 1\n 253 123 dm-1",
+		"cg/io.stat":     "253:0 rbytes=1\n253:123 rbytes=2\n",
+	})})
+	r.Want(map[string]string{"cgroup.io.stat.rbytes": "/::dm-0=1"})
 }
 
 func TestInstances(t *testing.T) {

@@ -157,7 +157,7 @@ func parseWords(r record, b []byte) {
 //	NAME: NUMBER UNIT
 //	NAME NUMBER
 //
-// Fields are in the order of names.
+// Fields are in the order of names. The numbers of several lines of one field are added.
 func keyed(names ...string) func(r record, b []byte) {
 	indices := make(map[string]int, len(names))
 	for i, name := range names {
@@ -179,7 +179,7 @@ func keyedBy(indices map[string]int) func(r record, b []byte) {
 			if i, ok := indices[string(word)]; ok {
 				word, _ = sysfile.Field(rest)
 				if n, ok := sysfile.Uint(word); ok {
-					r.set(i, n)
+					r.set(i, r.num(i)+n)
 				}
 			}
 		}
