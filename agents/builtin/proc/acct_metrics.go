@@ -58,6 +58,19 @@ func (a *acct) applyEnabled() {
 	a.update(a.now())
 }
 
+// ttyDevice returns the device number of a terminal in a record. The kernel writes it in 16 bits,
+// old_encode_dev of linux/kdev_t.h, so bits 8 to 10 of the minor number of a pty are in those of the
+// major number, which is 136.
+//
+// C differs: it does not know the name of such a pty.
+func ttyDevice(tty uint16) uint32 {
+	dev := uint32(tty)
+	if major := dev >> 8; major > 136 && major < 144 { // the kernel keeps them for ptys
+		dev = 136<<8 | dev&0xff | (major-136)<<20
+	}
+	return dev
+}
+
 func (a *acct) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomAcct, Insts: a, Source: a.source}
 	of := pmda.FromData[acctRecord]
@@ -109,7 +122,7 @@ func (a *acct) metrics() []pmda.Metric {
 			{70, 14, "acct.psinfo.majflt", u64, counter, count, num(acctMajflt)},
 			{70, 15, "acct.psinfo.swaps", u64, counter, count, num(acctSwaps)},
 			{70, 16, "acct.psinfo.ttyname", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) {
-				v.SetString(a.terminals.name(&a.tree, uint32(r.tty)))
+				v.SetString(a.terminals.name(&a.tree, ttyDevice(r.tty)))
 			})},
 			{70, 2, "acct.id.uid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.uid)) })},
 			{70, 3, "acct.id.gid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.gid)) })},

@@ -99,6 +99,18 @@ func (r *acctHarness) append(records ...[]byte) {
 	}
 }
 
+// The kernel writes the numbers of terminals in 16 bits.
+func TestTerminalsOfAcct(t *testing.T) {
+	h := newHost(3, Options{Root: pmdatest.Tree(t, map[string]string{
+		"proc/tty/drivers": "pty_slave /dev/pts 136 0-1048575 pty:slave\nserial /dev/ttyS 4 64-95 serial\n",
+	})})
+	for tty, want := range map[uint16]string{0: "?", 0x8803: "pts/3", 0x88ff: "pts/255", 0x892c: "pts/300", 0x8fff: "pts/2047", 0x9001: "?", 0x0441: "ttyS/65"} {
+		if got := h.terminals.name(&h.tree, ttyDevice(tty)); got != want {
+			t.Errorf("%#x is %s, want %s", tty, got, want)
+		}
+	}
+}
+
 func TestAcct(t *testing.T) {
 	testutil.NeedRoot(t) // only root may store
 	r := newAcctHarness(t)

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"math"
 	"math/bits"
 	"strings"
 
@@ -191,7 +192,7 @@ func parseCgroup(r record, b []byte) {
 		}
 		line = line[i+1:]
 		if _, path, _ := bytes.Cut(line, []byte{':'}); id == "" && len(path) > 64 { // an id has 64 bytes
-			id = containerID(string(path))
+			id = containerID(strings.TrimSuffix(string(path), " (deleted)")) // a zombie's group may be
 		}
 		if len(r.text) > start {
 			r.text = append(r.text, ';')
@@ -245,8 +246,8 @@ func readMemory(p *process, r record) error {
 	}
 	file := p.record(from)
 	if file.ok() {
-		r.set(memorySize, file.num(size)*unit)
-		r.set(memoryRSS, file.num(rss)*unit)
+		r.set(memorySize, min(file.num(size)*unit, math.MaxUint32))
+		r.set(memoryRSS, min(file.num(rss)*unit, math.MaxUint32))
 		r.state[r.row] = filled
 	}
 	return file.err()

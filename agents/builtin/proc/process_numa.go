@@ -35,17 +35,18 @@ type nodeMemory struct {
 //
 //	558bbba20000 default heap anon=4 dirty=4 active=0 N0=3 N1=1 kernelpagesize_kB=4
 //
-// Values are texts with the memory on all nodes in MiB: "node0:0.01,node1:0.00".
+// Before Linux 4.0 there is no size at the end. Values are texts with the memory on all nodes in
+// MiB: "node0:0.01,node1:0.00".
 //
 // C differs: it takes all huge pages to have the default size, and all others that of
 // the host.
 func readNUMA(p *process, r record) error {
-	nodes := p.tree.nodes[:0]
+	nodes, huge := p.tree.nodes[:0], p.tree.hugeKiB()
 	err := p.path("numa_maps").Lines(maxNUMAMaps, func(line []byte) error {
 		if line == nil {
 			return syscall.EFBIG
 		}
-		nodes = addMapping(nodes, line, p.tree.pageSize/1024)
+		nodes = addMapping(nodes, line, p.tree.pageSize/1024, huge)
 		return p.tree.checkpoint()
 	})
 	p.tree.nodes = nodes
@@ -73,19 +74,40 @@ func readNUMA(p *process, r record) error {
 	return nil
 }
 
-// addMapping adds the memory of a line to that of its nodes. pageKiB is the size of a
-// page if the line does not say.
-func addMapping(nodes []nodeMemory, line []byte, pageKiB uint64) []nodeMemory {
+// hugeKiB returns the default size of huge pages, or that of others if there are none. It does
+// not change while the host runs.
+func (t *tree) hugeKiB() uint64 {
+	if t.hugePageKiB == 0 {
+		t.hugePageKiB = t.pageSize / 1024
+		_ = t.Path("/proc/meminfo").Lines(maxFile, func(line []byte) error {
+			name, rest := sysfile.Field(line)
+			if size, _ := sysfile.Field(rest); string(name) == "Hugepagesize:" {
+				if n, ok := sysfile.Uint(size); ok {
+					t.hugePageKiB = n
+				}
+			}
+			return nil
+		})
+	}
+	return t.hugePageKiB
+}
+
+// addMapping adds the memory of a line to that of its nodes. pageKiB and hugeKiB are the sizes of
+// pages if the line does not say.
+func addMapping(nodes []nodeMemory, line []byte, pageKiB, hugeKiB uint64) []nodeMemory {
 	kind := numaPrivate
 	for rest := line; len(rest) > 0; {
 		var word []byte
 		word, rest = sysfile.Field(rest)
 		switch string(word) {
 		case "huge":
-			kind = numaHuge
+			kind, pageKiB = numaHuge, hugeKiB
 		case "heap":
 			kind = numaHeap
 		case "stack":
+			kind = numaStack
+		}
+		if bytes.HasPrefix(word, []byte("stack:")) { // of a thread, with Linux 3.4 to 4.4
 			kind = numaStack
 		}
 		if size, ok := bytes.CutPrefix(word, []byte("kernelpagesize_kB=")); ok {

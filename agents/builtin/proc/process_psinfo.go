@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -10,12 +11,20 @@ import (
 // psinfoMetrics returns the metrics of stat, and others that ps(1) shows.
 //
 // C differs: its rt_priority, policy, delayacct_blkio_time, guest_time and
-// cguest_time are the field after theirs in stat, and its priority is rt_priority.
+// cguest_time are the field after theirs in stat, and its priority is rt_priority;
+// exit_signal of a thread, -1, is 4294967295.
 func (h *host) psinfoMetrics() []processRow {
 	msecs := func(field int) value {
 		return withRecord(formatStat, 1<<field, func(v *pmda.Value, p *process, r record) {
 			if r.has(field) {
 				v.SetUint(p.tree.msecs(r.num(field)))
+			}
+		})
+	}
+	notNegative := func(field int) value {
+		return withRecord(formatStat, 1<<field, func(v *pmda.Value, _ *process, r record) {
+			if n := int64(r.num(field)); r.has(field) && n >= 0 {
+				v.SetInt(n)
 			}
 		})
 	}
@@ -42,11 +51,7 @@ func (h *host) psinfoMetrics() []processRow {
 		{8, 4, "psinfo.pgrp", u32, discrete, none, unsigned(s, 5)},
 		{8, 5, "psinfo.session", u32, discrete, none, unsigned(s, 6)},
 		{8, 6, "psinfo.tty", u32, discrete, none, unsigned(s, statTTY)},
-		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, 1<<statTPGID, func(v *pmda.Value, _ *process, r record) {
-			if n := int64(r.num(statTPGID)); r.has(statTPGID) && n >= 0 {
-				v.SetInt(n)
-			}
-		})},
+		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, notNegative(statTPGID)},
 		{8, 8, "psinfo.flags", u32, discrete, none, unsigned(s, 9)},
 		{8, 9, "psinfo.minflt", u32, counter, count, unsigned(s, 10)},
 		{8, 10, "psinfo.cmin_flt", u32, counter, count, unsigned(s, 11)},
@@ -75,7 +80,7 @@ func (h *host) psinfoMetrics() []processRow {
 		{8, 34, "psinfo.wchan", u64, discrete, none, address(35)},
 		{8, 35, "psinfo.nswap", u32, counter, count, unsigned(s, 36)},
 		{8, 36, "psinfo.cnswap", u32, counter, count, unsigned(s, 37)},
-		{8, 37, "psinfo.exit_signal", u32, discrete, none, unsigned(s, 38)},
+		{8, 37, "psinfo.exit_signal", u32, discrete, none, notNegative(38)},
 		{8, 38, "psinfo.processor", u32, instant, none, unsigned(s, 39)},
 		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, 1<<statTTY, func(v *pmda.Value, _ *process, r record) {
 			v.SetString(h.terminals.name(&h.tree, uint32(r.num(statTTY))))
@@ -116,8 +121,10 @@ func (h *host) psinfoMetrics() []processRow {
 }
 
 // policyName returns the name of a policy of the scheduler (SCHED_*, sched.h).
+//
+// C differs: it does not know SCHED_EXT, which is new in Linux 6.12.
 func policyName(policy uint64) string {
-	names := [...]string{0: "NORMAL", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLN"}
+	names := [...]string{0: "NORMAL", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLN", 7: "EXT"}
 	if policy < uint64(len(names)) && names[policy] != "" {
 		return names[policy]
 	}
@@ -125,20 +132,30 @@ func policyName(policy uint64) string {
 }
 
 // memoryMetrics returns the metrics of statm, status and smaps_rollup, in KiB.
+//
+// C differs: the type of most is u32, and a larger value has its lower 32 bits.
 func (h *host) memoryMetrics() []processRow {
 	// Kernel threads have none of these fields; their values are 0.
 	vm := func(field int) value {
-		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, _ *process, r record) { v.SetUint(r.num(field)) })
+		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, _ *process, r record) {
+			v.SetUint(min(r.num(field), math.MaxUint32))
+		})
 	}
-	const m = formatStatm
+	pages := func(field int) value {
+		return withRecord(formatStatm, 1<<field, func(v *pmda.Value, p *process, r record) {
+			if r.has(field) {
+				v.SetUint(min(r.num(field)*p.tree.pageSize/1024, math.MaxUint32))
+			}
+		})
+	}
 	rows := []processRow{
 		{9, 0, "memory.size", u32, instant, kbyte, unsigned(formatMemory, memorySize)},
 		{9, 1, "memory.rss", u32, instant, kbyte, unsigned(formatMemory, memoryRSS)},
-		{9, 2, "memory.share", u32, instant, kbyte, pages(m, 2)},
-		{9, 3, "memory.textrss", u32, instant, kbyte, pages(m, 3)},
-		{9, 4, "memory.librss", u32, instant, kbyte, pages(m, 4)},
-		{9, 5, "memory.datrss", u32, instant, kbyte, pages(m, 5)},
-		{9, 6, "memory.dirty", u32, instant, kbyte, pages(m, 6)},
+		{9, 2, "memory.share", u32, instant, kbyte, pages(2)},
+		{9, 3, "memory.textrss", u32, instant, kbyte, pages(3)},
+		{9, 4, "memory.librss", u32, instant, kbyte, pages(4)},
+		{9, 5, "memory.datrss", u32, instant, kbyte, pages(5)},
+		{9, 6, "memory.dirty", u32, instant, kbyte, pages(6)},
 		{9, 7, "memory.maps", str, instant, none, textOrEmpty(formatMaps)},
 
 		{24, 20, "memory.vmsize", u32, instant, kbyte, vm(statusVmSize)},

@@ -132,6 +132,27 @@ func TestProcess(t *testing.T) {
 	r.Want(map[string]string{"proc.autogroup.enabled": "0", "proc.autogroup.nice": ""})
 }
 
+// A process may have more KiB of address space than the type of a metric has. A thread has no
+// signal at its exit.
+func TestLargeProcess(t *testing.T) {
+	r := newHarness(t, Options{PageSize: 4096, Root: pmdatest.Tree(t, map[string]string{
+		"proc/5/stat":   "5 (x) S 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 21990414663680 100 1 1 1 1 1 1 0 0 0 0 0 0 0 -1 0 0 7 0 0 0\n",
+		"proc/5/statm":  "5368753580 100 50 5 0 5368700000 0\n",
+		"proc/5/status": "VmPeak:\t21475014324 kB\nVmSize:\t21475014320 kB\nVmRSS:\t     400 kB\nVmData:\t21474800000 kB\n",
+	})})
+	r.host.hot.hot.Store(&hotSet{pids: []int32{5}, vars: []vars{{nums: [len(numVars)]float64{varVirtual: 21475014320, varResident: 400}}}})
+	const most = "5=4294967295"
+	r.Want(map[string]string{
+		"proc.memory.vmsize": most, "proc.memory.vmpeak": most, "proc.memory.vmdata": most, "proc.memory.vmrss": "5=400", "proc.memory.size": most,
+		"proc.memory.rss": "5=400", "proc.memory.datrss": most, "proc.memory.share": "5=200", "proc.psinfo.vsize": "5=21475014320",
+		"hotproc.predicate.virtualsize": most, "hotproc.predicate.residentsize": "5=400",
+		"proc.psinfo.exit_signal": "", "proc.psinfo.tty_pgrp": "", "proc.psinfo.policy_s": "5=EXT",
+	})
+	if got := r.Values("proc.memory.size"); got != most { // from statm
+		t.Errorf("alone: %s", got)
+	}
+}
+
 // A process is found by its process id as a name, with and without leading zeros.
 func TestFindByNumber(t *testing.T) {
 	r := newHarness(t, Options{Root: composedTree(t)})
@@ -394,11 +415,13 @@ func TestContainerID(t *testing.T) {
 			t.Errorf("%q is %q, want %q", path, got, want)
 		}
 		// The last line is that of version 2, as on hybrid hosts.
-		r := record{new(sheet), 0}
-		r.begin(0, 1, 2)
-		parseCgroup(r, []byte("9:name=systemd:/\n0::"+path+"\n"))
-		if got := string(r.string(1)); got != want {
-			t.Errorf("a process with the group %q is in %q, want %q", path, got, want)
+		for _, removed := range []string{"", " (deleted)"} { // the group of a zombie may be
+			r := record{new(sheet), 0}
+			r.begin(0, 1, 2)
+			parseCgroup(r, []byte("9:name=systemd:/\n0::"+path+removed+"\n"))
+			if got := string(r.string(1)); got != want {
+				t.Errorf("a process with the group %q%s is in %q, want %q", path, removed, got, want)
+			}
 		}
 	}
 }

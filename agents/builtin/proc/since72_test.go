@@ -49,7 +49,10 @@ func since72() map[string]string {
 			"558f default huge N10=1 kernelpagesize_kB=1048576\n" +
 			"5590 default anon=1 N0=512\n" +
 			"5591 default N=1 Nx=1 N0=y N99999=1 N0\n\nx\n",
-		"proc/200/numa_maps": "558b default file=/usr/bin/a mapped=2 N0=1 kernelpagesize_kB=4\n",
+		// The last two lines are as before Linux 4.0.
+		"proc/200/numa_maps": "558b default file=/usr/bin/a mapped=2 N0=1 kernelpagesize_kB=4\n" +
+			"558c default file=/anon_hugepage\\040(deleted) huge anon=3 N0=3\n558d default stack:1234 anon=128 N0=128\n",
+		"proc/meminfo": "HugePages_Total:       3\nHugepagesize:       2048 kB\n",
 	}
 	for fd, text := range map[int]string{
 		3:  gpuText("amdgpu", "0000:0c:00.0", 7, 100),
@@ -94,9 +97,9 @@ func TestSince72(t *testing.T) {
 		want["hot"+name] = value
 	}
 	maps.Copy(want, map[string]string{
-		"proc.numa_maps.hugepage": "100=node0:4.00,node2:0.00,node10:1026.00 200=node0:0.00",
+		"proc.numa_maps.hugepage": "100=node0:4.00,node2:0.00,node10:1026.00 200=node0:6.00",
 		"proc.numa_maps.heap":     "100=node0:0.78,node2:0.39,node10:0.00 200=node0:0.00",
-		"proc.numa_maps.stack":    "100=node0:0.00,node2:0.19,node10:0.00 200=node0:0.00",
+		"proc.numa_maps.stack":    "100=node0:0.00,node2:0.19,node10:0.00 200=node0:1.00",
 		"proc.numa_maps.private":  "100=node0:4.01,node2:0.00,node10:0.00 200=node0:0.00",
 	})
 	if len(want) != 36 {

@@ -22,6 +22,8 @@ type tree struct {
 	// this host's, because its process ids are not those of the kernel.
 	delays func(tid int32) (d [numDelays]uint64, ok bool)
 
+	hugePageKiB uint64 // see hugeKiB; 0 if it was not read
+
 	maxFDs     int    // maxFDs, except in tests
 	gpuRequest uint64 // number of the request that has set amdGPU
 	amdGPU     bool
