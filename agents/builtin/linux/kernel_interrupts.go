@@ -142,9 +142,13 @@ func column(line []byte) (n uint64, rest []byte, ok bool) {
 // which have one number for all CPUs: errors and missed interrupts.
 //
 // C differs: if these two begin with a blank, as on hosts with a thousand
-// interrupts, it takes them for other lines.
+// interrupts, it takes them for other lines. A number of ten digits that follows
+// the colon at once, as in IPI0:1234567890 of arm64, is a part of the name.
 func (q *interrupts) name(line []byte) (name, rest []byte) {
 	name, rest = sysfile.Field(line)
+	if i := bytes.IndexByte(name, ':') + 1; i > 0 {
+		name, rest = name[:i], line[len(line)-len(rest)-len(name)+i:]
+	}
 	switch string(name) {
 	case "ERR:", "Err:", "BAD:":
 		q.errors, _, _ = column(rest)

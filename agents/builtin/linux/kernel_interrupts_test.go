@@ -34,6 +34,10 @@ func TestInterrupts(t *testing.T) {
 		"1=6 2=5 ABC=1 long_=21", "1::cpu0=1 1::cpu2=2 1::cpu3=3 2::cpu0=5 ABC::cpu0=1 long_::cpu0=7 long_::cpu2=7 long_::cpu3=7",
 		"cpu0=14 cpu2=9 cpu3=10", "0", "0", "x",
 	}, {
+		"arm64: a number of ten digits follows the colon at once",
+		"           CPU0       CPU2\n  1:          1          2       x\nIPI0:1234567890         12       Rescheduling interrupts\n",
+		"1=3 IPI0=1234567902", "1::cpu0=1 1::cpu2=2 IPI0::cpu0=1234567890 IPI0::cpu2=12", "cpu0=1234567891 cpu2=14", "0", "0", "x",
+	}, {
 		"an empty file", "", "", "", "", "", "", "",
 	}} {
 		pmdatest.WriteFile(t, root, "proc/interrupts", tt.text)
