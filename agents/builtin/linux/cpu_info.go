@@ -75,10 +75,11 @@ func (c *cpuInfoFile) read(context.Context, *pmda.Request) error {
 //
 //	processor	: 0
 //
-// On some machines there is one block for all CPUs, before or after these lines.
+// On some machines there is one block for all CPUs, before or after these lines. On others, such as
+// ppc64le and the Raspberry Pi, lines for all CPUs are behind the last block and an empty line.
 //
 // C differs: it counts blocks, and so assigns the block of the next CPU to a CPU
-// that is offline.
+// that is offline. Only the last CPU has the lines behind the last block.
 func (c *cpuInfoFile) parse(b []byte) {
 	for _, p := range c.stat.cpus {
 		if p != nil {
@@ -91,6 +92,9 @@ func (c *cpuInfoFile) parse(b []byte) {
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
+		if len(line) == 0 {
+			dest = &common
+		}
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
 			continue
@@ -111,10 +115,13 @@ func (c *cpuInfoFile) parse(b []byte) {
 			dest.set(name, value)
 		}
 	}
-	if onlyBlock {
-		for _, p := range c.stat.cpus {
-			if p != nil {
-				p.info = common
+	for _, p := range c.stat.cpus {
+		if p == nil {
+			continue
+		}
+		for i, value := range common.fields {
+			if p.info.fields[i] == nil {
+				p.info.fields[i] = value
 			}
 		}
 	}

@@ -71,6 +71,10 @@ func TestCPUs(t *testing.T) {
 		"vendor_id       : IBM/S390\nprocessor 0: version = FF,  identification = 1\nprocessor 1: version = FF,  identification = 2\n",
 		"cpu0=unknown cpu1=unknown", "cpu0=unknown cpu1=unknown",
 	}, {
+		"ppc64le: lines for all CPUs behind the last block", "cpu 2 0 0 0\ncpu0 1 0 0 0\ncpu1 1 0 0 0\n",
+		"processor\t: 0\nrevision\t: 2.2\n\nprocessor\t: 1\nrevision\t: 2.3\n\nplatform\t: pSeries\nmodel\t\t: IBM,9008-22L\n",
+		"cpu0=IBM,9008-22L cpu1=IBM,9008-22L", "cpu0=2.2 cpu1=2.3",
+	}, {
 		"a kernel for one CPU", "cpu  7 0 0 0\nintr 1\n",
 		"processor : 0\nmodel : one\nrevision : 2.0\n",
 		"cpu0=one", "cpu0=2.0",
