@@ -99,6 +99,7 @@ func TestDisks(t *testing.T) {
 		"sys/block/nvme0n1/wwid":            "eui.0025385b71b00a2c\n",
 		"sys/block/mmcblk0/queue/scheduler": "none\n",
 		"sys/block/cciss!c0d0/device/wwid":  "t10.ATA disk 1 \n",
+		"sys/block/hda/device/wwid":         "t10.ATA disk 2\n",
 		"sys/block/dasda/device/wwid":       "other\n",
 		"sys/block/dm-0/dm/name":            "vg0-root\n",
 		"sys/block/dm-1/dm/name":            "vg0-swap\n",
@@ -111,7 +112,8 @@ func TestDisks(t *testing.T) {
 	r.Want(map[string]string{
 		"disk.dev.read":      "sda=100 nvme0n1=102 mmcblk0=104 cciss/c0d0=106 nbd3=118 rbd0=120 xvda=122 hda=124 dasda=126",
 		"disk.dev.scheduler": "sda=cfq nvme0n1=none mmcblk0=unknown cciss/c0d0=unknown nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=unknown",
-		"hinv.map.scsi_id":   "sda=3600508b1001c1d2d3 nvme0n1=20025385b71b00a2c mmcblk0=unknown cciss/c0d0=1ATA disk 1 nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=other",
+		"hinv.map.scsi_id":   "sda=3600508b1001c1d2d3 nvme0n1=20025385b71b00a2c mmcblk0=unknown cciss/c0d0=1ATA disk 1 nbd3=unknown rbd0=unknown xvda=unknown hda=1ATA disk 2 dasda=other",
+		"disk.wwid.read":     "3600508b1001c1d2d3=100 20025385b71b00a2c=102 1ATA_disk_1=106 1ATA_disk_2=124 other=126",
 		"hinv.ndisk":         "9",
 		"hinv.map.dmname":    "vg0-root=dm-0 vg0-swap=dm-1",
 		"hinv.map.mdname":    "md0=md0 data=md127 md126=md126",

@@ -48,6 +48,10 @@ func newWWIDs(devs *disks) *wwids {
 	return &wwids{devs: devs, instances: newInstances[paths](devs.h, indomWWID)}
 }
 
+// read reads the names. The cache compares names up to the first blank, which are the same for all
+// SATA disks without a WWN: t10.ATA     QEMU HARDDISK   QM00001.
+//
+// C differs: names have blanks, and only the first of these disks is an instance.
 func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 	err := r.ReadSource(ctx, w.devs.source)
 	w.instances.begin()
@@ -60,6 +64,9 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 		name := w.devs.wwid(k)
 		if bytes.HasPrefix(name, unknown) {
 			return true
+		}
+		if bytes.IndexByte(name, ' ') >= 0 {
+			name = bytes.ReplaceAll(name, []byte{' '}, []byte{'_'})
 		}
 		p := w.instances.add(name)
 		if p != nil {

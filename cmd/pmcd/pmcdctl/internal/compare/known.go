@@ -49,6 +49,7 @@ var knownDifferences = []knownDifference{
 		"agents/linux.md", "Only root may read the files of these metrics"},
 	{`instance domain 60\.(5|18)`, isNumber, "agents/linux.md", "ids of file systems"},
 	{`instance domain 60\.18`, isInstances, "agents/linux.md", "tmpfs"},
+	{`instance domain 60\.42`, isInstances, "agents/linux.md", "disk.wwid: disks whose names are the same"},
 	{`instance domain 60\.17`, isNumber, "agents/linux.md", "ids of interface addresses"},
 	{`kvm\..*`, isValue, "agents/kvm.md", "counters that the kernel does not have"},
 	{`cifs\.fs\.smbs`, isValue, "agents/cifs.md", "fs.smbs"},
