@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -169,9 +170,9 @@ func (t *mountTable) refresh(h *host) error {
 			word, line = sysfile.Field(line)
 		}
 		typ, line := sysfile.Field(line)
-		device, _ := sysfile.Field(line)
+		device, _, _ := bytes.Cut(bytes.TrimPrefix(line, []byte{' '}), []byte{' '}) // it may be empty
 		id, ok := sysfile.Uint(f[0])
-		if !ok || len(device) == 0 {
+		if !ok || len(typ) == 0 {
 			continue
 		}
 		s := mountSource{string(f[2]), string(f[3])}

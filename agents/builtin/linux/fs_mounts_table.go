@@ -9,6 +9,13 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
+// parse makes the file systems instances, but for those that another one hides: it is in a later
+// line with the same path, as with kernels before 4.3:
+//
+//	rootfs / rootfs rw 0 0
+//	/dev/mapper/rhel-root / xfs rw,relatime 0 0
+//
+// C differs: these are instances with the values of the other one.
 func (f *filesystems) parse(b []byte) {
 	f.devices.begin()
 	f.tmpfs.begin()
@@ -19,8 +26,13 @@ func (f *filesystems) parse(b []byte) {
 	if f.h.container != nil {
 		hostPath = func(path string) string { return path }
 	}
-	for m := range sysfile.Mounts(b) {
-		if len(m.Options) == 0 || isIgnoredType(string(m.Type)) {
+	mounts := slices.Collect(sysfile.Mounts(b))
+	last := make(map[string]int) // by mount point
+	for i, m := range mounts {
+		last[string(m.Path)] = i
+	}
+	for i, m := range mounts {
+		if last[string(m.Path)] != i || len(m.Options) == 0 || isIgnoredType(string(m.Type)) {
 			continue
 		}
 		instances, name := f.devices, string(m.Device)

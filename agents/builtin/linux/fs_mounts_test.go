@@ -73,6 +73,32 @@ func TestFilesystems(t *testing.T) {
 	r.Want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
 }
 
+// A file system is not an instance where another one is mounted over it. One without a source is as
+// good as others.
+func TestHiddenFilesystems(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/1/mounts": "rootfs / rootfs rw 0 0\n" +
+			"/dev/mapper/rhel-root / xfs rw 0 0\n" +
+			"/dev/sda2 /mnt ext4 rw 0 0\n" +
+			"tmpfs /srv tmpfs rw 0 0\n" +
+			"/dev/sdb1 /mnt xfs ro 0 0\n" +
+			"/dev/sda2 /data ext4 rw 0 0\n" +
+			"/dev/sdc1 /srv ext4 rw 0 0\n" +
+			" /dev/shm tmpfs rw 0 0\n",
+		"dev/shm/": "",
+	})
+	writeMountinfo(t, root, "proc/1", root)
+	r := newHarness(t, Options{Root: root})
+	r.Want(map[string]string{
+		"filesys.mountdir": "/dev/mapper/rhel-root=/ /dev/sdb1=/mnt /dev/sda2=/data /dev/sdc1=/srv",
+		"filesys.readonly": "/dev/mapper/rhel-root=0 /dev/sdb1=1 /dev/sda2=0 /dev/sdc1=0",
+		"hinv.nfilesys":    "4",
+	})
+	if got := r.Values("tmpfs.full"); !strings.HasPrefix(got, "/dev/shm=") {
+		t.Errorf("tmpfs.full is %q", got)
+	}
+}
+
 // The mounts of the host are used only if this process has a copy of them.
 func TestHasCopiedMounts(t *testing.T) {
 	const (
@@ -183,9 +209,9 @@ func TestFilesystemIDsReadLater(t *testing.T) {
 
 // A file system without blocks, such as /proc, is not full.
 func TestFullWithoutBlocks(t *testing.T) {
-	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vdz /zero ext4 rw 0 0\ntmpfs /zero tmpfs rw 0 0\n", "zero": "-> /proc"})
+	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vdz /zero ext4 rw 0 0\ntmpfs /none tmpfs rw 0 0\n", "zero": "-> /proc", "none": "-> /proc"})
 	writeMountinfo(t, root, "proc/1", "/proc")
 	newHarness(t, Options{Root: root}).Want(map[string]string{
-		"filesys.capacity": "/dev/vdz=0", "filesys.full": "/dev/vdz=0", "tmpfs.full": "/zero=0",
+		"filesys.capacity": "/dev/vdz=0", "filesys.full": "/dev/vdz=0", "tmpfs.full": "/none=0",
 	})
 }

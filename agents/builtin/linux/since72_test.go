@@ -304,7 +304,7 @@ func numberOfLine(text, name string) string {
 
 // Links of file systems are read again when their directory changes.
 func TestUUIDChanges(t *testing.T) {
-	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vda1 / ext4 rw 0 0\n/dev/shared /x fuse rw 0 0\nfuse / fuse rw 0 0\n"})
+	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vda1 /data ext4 rw 0 0\n/dev/shared /x fuse rw 0 0\nfuse / fuse rw 0 0\n"})
 	r := newHarness(t, Options{Root: root})
 	want := func(one string) {
 		t.Helper()

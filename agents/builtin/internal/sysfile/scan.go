@@ -33,17 +33,17 @@ func Field(b []byte) (word, rest []byte) {
 // A Mount is a line of /proc/mounts (fstab(5)).
 type Mount struct{ Device, Path, Type, Options []byte }
 
-// Mounts returns the lines of a text like /proc/mounts. Fields that are missing are empty.
+// Mounts returns the lines of a text like /proc/mounts, in which one blank follows a field. Fields
+// that are missing are empty, and so is the device of a mount(2) with the source "".
 func Mounts(text []byte) iter.Seq[Mount] {
 	return func(yield func(Mount) bool) {
 		for len(text) > 0 {
 			var m Mount
 			var line []byte
 			line, text = CutLine(text)
-			m.Device, line = Field(line)
-			m.Path, line = Field(line)
-			m.Type, line = Field(line)
-			m.Options, _ = Field(line)
+			for _, field := range []*[]byte{&m.Device, &m.Path, &m.Type, &m.Options} {
+				*field, line, _ = bytes.Cut(line, []byte{' '})
+			}
 			if !yield(m) {
 				return
 			}
