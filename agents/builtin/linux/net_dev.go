@@ -264,9 +264,16 @@ func (n *interfaces) metrics() []pmda.Metric {
 			v.SetUint(mtu)
 		}
 	})
-	typ := pmda.FromData(func(v *pmda.Value, f *iface) { v.SetUint(n.link(f).typ) })
-	isUp := flag(func(f *iface) bool { return n.link(f).flags&up != 0 })
-	isRunning := flag(func(f *iface) bool { return n.link(f).flags&running != 0 })
+	ofLink := func(value func(l *link) uint64) pmda.FetchFunc {
+		return pmda.FromData(func(v *pmda.Value, f *iface) {
+			if l := n.link(f); l.known {
+				v.SetUint(value(l))
+			}
+		})
+	}
+	typ := ofLink(func(l *link) uint64 { return l.typ })
+	isUp := ofLink(func(l *link) uint64 { return min(l.flags&up, 1) })
+	isRunning := ofLink(func(l *link) uint64 { return min(l.flags&running, 1) })
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
 	active := pmda.FromUint(func() (uint64, bool) { return uint64(n.instances.present), true })

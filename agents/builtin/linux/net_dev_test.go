@@ -126,6 +126,24 @@ func TestInterfacesChange(t *testing.T) {
 	}
 }
 
+// An interface that the kernel's reply lacks, because it came or went meanwhile, has no values.
+func TestInterfaceThatIsGone(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"proc/net/dev": " eth0: 1\n veth9: 2\n"})
+	h := newHost(60, Options{Root: root, CacheDir: t.TempDir(), ConfDir: t.TempDir()})
+	h.eachLink = func(f func(link)) error { f(parseLink(linkMessage[syscall.NLMSG_HDRLEN:])); return nil }
+	a, err := pmda.New(h.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pmdatest.New(t, 60, a, h.metrics()).Want(map[string]string{
+		"network.interface.in.bytes": "eth0=1 veth9=2",
+		"network.interface.mtu":      "eth0=1400",
+		"network.interface.up":       "eth0=1",
+		"network.interface.running":  "eth0=1",
+		"network.interface.type":     "eth0=1",
+	})
+}
+
 func TestInterfaces(t *testing.T) {
 	const zeros = ": 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 	root := pmdatest.Tree(t, map[string]string{

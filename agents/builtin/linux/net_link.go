@@ -17,6 +17,7 @@ type link struct {
 	mtu   uint64
 	flags uint64
 	typ   uint64 // ARPHRD_* of net/if_arp.h
+	known bool   // else the interface came or went meanwhile
 }
 
 // eachLink calls f for each interface. The argument is valid until f returns.
@@ -36,6 +37,7 @@ func parseLink(b []byte) (l link) {
 		return l
 	}
 	word := binary.NativeEndian
+	l.known = true
 	l.typ, l.flags = uint64(word.Uint16(b[2:])), uint64(word.Uint32(b[8:]))
 	eachAttr(b[syscall.SizeofIfInfomsg:], func(typ uint16, value []byte) {
 		switch {
@@ -50,6 +52,7 @@ func parseLink(b []byte) (l link) {
 
 // linkOfSys returns what the files of /sys tell: of a recorded host, and where the kernel does not reply.
 func (n *interfaces) linkOfSys(f *iface) (l link) {
+	l.known = true
 	l.mtu, _ = sysfile.Uint(n.value(f, "mtu"))
 	l.typ, _ = sysfile.Uint(n.value(f, "type"))
 	if hex, ok := bytes.CutPrefix(n.value(f, "flags"), []byte("0x")); ok {

@@ -3,6 +3,7 @@ package linux
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/netip"
 	"syscall"
@@ -32,8 +33,19 @@ func (n *netlink) each(f func(ipv4)) error {
 }
 
 // dump makes a request for all objects of a kind, and calls f for each part of the reply, until
-// f reports that it was the last.
+// f reports that it was the last. If objects came or went meanwhile, it makes the request once more.
 func (n *netlink) dump(typ uint16, family byte, f func(b []byte, seq uint32) (done bool, err error)) error {
+	err := n.dumpOnce(typ, family, f)
+	if err == errInterrupted {
+		err = n.dumpOnce(typ, family, f)
+	}
+	return err
+}
+
+// errInterrupted is the error of a reply that may lack objects, because others came or went.
+var errInterrupted = errors.New("interfaces or addresses changed during the request")
+
+func (n *netlink) dumpOnce(typ uint16, family byte, f func(b []byte, seq uint32) (done bool, err error)) error {
 	err := n.open()
 	if err == nil {
 		err = n.request(typ, family, f)
@@ -114,6 +126,9 @@ func eachMessage(b []byte, seq uint32, typ uint16, f func(body []byte)) (done bo
 		b = rest
 		if len(m) < syscall.NLMSG_HDRLEN || word.Uint32(m[8:]) != seq {
 			continue
+		}
+		if word.Uint16(m[6:])&unix.NLM_F_DUMP_INTR != 0 {
+			return true, errInterrupted
 		}
 		body := m[syscall.NLMSG_HDRLEN:]
 		switch word.Uint16(m[4:]) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/testutil"
+	"golang.org/x/sys/unix"
 )
 
 // FuzzIPv4 parses messages of rtnetlink(7).
@@ -72,6 +73,11 @@ func TestIPv4(t *testing.T) {
 			t.Errorf("%s: %q, %v, %v", tt.what, got, done, err)
 		}
 	}
+	interrupted := slices.Clone(addrMessage)
+	interrupted[6] = unix.NLM_F_DUMP_INTR
+	if done, err := eachIPv4(interrupted, 0, func(ipv4) {}); !done || err != errInterrupted {
+		t.Errorf("an interrupted reply: %v, %v", done, err)
+	}
 	// The kernel's reply: all hosts have a loopback interface.
 	var n netlink
 	defer n.close()
@@ -80,6 +86,15 @@ func TestIPv4(t *testing.T) {
 		if err := n.each(func(i ipv4) { found = found || string(i.label) == "lo" && i.addr.IsLoopback() }); err != nil || !found {
 			t.Errorf("no address of lo, %v", err)
 		}
+	}
+	// A request whose reply is interrupted is made once more.
+	calls := 0
+	err := n.dump(syscall.RTM_GETADDR, syscall.AF_INET, func([]byte, uint32) (bool, error) { calls++; return true, errInterrupted })
+	if err != errInterrupted || calls != 2 {
+		t.Errorf("%d interrupted replies, %v", calls, err)
+	}
+	if err := n.each(func(ipv4) {}); err != nil {
+		t.Error(err)
 	}
 	// After an error of the socket, the next call opens a new one.
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
