@@ -25,6 +25,9 @@ type fake struct {
 	slow    time.Duration // how long a help text takes
 	noText  error         // of requests for the help text of the last metric
 	calls   map[string]int
+
+	fetching time.Duration // how long a fetch takes
+	lostOnce bool          // a fetch took too long, so that the connection was closed
 }
 
 type fakeMetric struct {
@@ -180,10 +183,17 @@ func (f *fake) Instances(_ context.Context, d pdu.InDom) ([]pdu.Inst, error) {
 	return f.insts[d], f.noInst
 }
 
-func (f *fake) Fetch(_ context.Context, ids []pdu.PMID, r *pmapi.Result) error {
+func (f *fake) Fetch(ctx context.Context, ids []pdu.PMID, r *pmapi.Result) error {
 	if err := f.call("Fetch"); err != nil {
 		return err
 	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < f.fetching {
+		f.lostOnce = true
+		<-ctx.Done()
+		return &pmapi.ConnError{Err: ctx.Err()}
+	}
+	time.Sleep(f.fetching)
+	r.Reconnected, f.lostOnce = f.lostOnce, false
 	r.Changes, f.changes = f.changes, 0
 	r.Sets = nil
 	for _, id := range ids {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -47,18 +46,16 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Gatherer gathers the values of metrics. Gather is for one goroutine at a time, Ready for
-// any.
+// A Gatherer gathers the values of metrics. Gather and Ready are each for one goroutine at a
+// time, and do not wait for each other: each has a connection.
 type Gatherer struct {
 	conf   Config
-	plan   *plan // nil if it has to be made
-	scrape int   // number of the present call of Gather
+	client Client // of Gather
+	status Client // of Ready
+	plan   *plan  // nil if it has to be made
+	scrape int    // number of the present call of Gather
 	result pmapi.Result
 	logged map[string]bool // subjects of log lines
-
-	mu     sync.Mutex // guards what is below, which Gather and Ready both use
-	client Client
-	stale  bool // a fetch of Ready had state changes
 }
 
 // New returns a Gatherer without a connection.
@@ -66,34 +63,26 @@ func New(c Config) *Gatherer {
 	return &Gatherer{conf: c, logged: make(map[string]bool)}
 }
 
-// Close closes the connection. No other method may be called at the same time.
-func (g *Gatherer) Close() error {
-	if g.client == nil {
-		return nil
+// Close closes the connections. No other method may be called at the same time.
+func (g *Gatherer) Close() (err error) {
+	for _, c := range []Client{g.client, g.status} {
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
 	}
-	return g.client.Close()
+	return err
 }
 
-func (g *Gatherer) connect(ctx context.Context) (Client, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.client == nil {
-		c, err := g.conf.Dial(ctx)
+// connect returns the client at c. If there is none, it dials.
+func (g *Gatherer) connect(ctx context.Context, c *Client) (Client, error) {
+	if *c == nil {
+		dialed, err := g.conf.Dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		g.client = c
+		*c = dialed
 	}
-	return g.client, nil
-}
-
-// takeStale reports whether state changes have come with a fetch of Ready.
-func (g *Gatherer) takeStale() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	stale := g.stale
-	g.stale = false
-	return stale
+	return *c, nil
 }
 
 // Gather fetches the values of all metrics with one request. It returns a family for each name
@@ -115,17 +104,17 @@ func (g *Gatherer) takeStale() bool {
 //
 // The families share memory with those of later calls, so they must not be written to.
 func (g *Gatherer) Gather(ctx context.Context) ([]*dto.MetricFamily, error) {
-	c, err := g.connect(ctx)
+	c, err := g.connect(ctx, &g.client)
 	if err != nil {
 		return nil, err
 	}
-	if g.takeStale() {
-		g.plan = nil
-	}
 	// If pmcd reports a change with the values, names and labels are looked up once more. A
-	// change that comes then is for the next call.
-	changed := true
+	// change that comes then, or without the time for that, is for the next call.
+	start, changed := time.Now(), true
 	for try := 0; changed && try < 2; try++ {
+		if try > 0 {
+			g.plan = nil
+		}
 		if err := g.update(ctx, c); err != nil {
 			return nil, err
 		}
@@ -133,8 +122,10 @@ func (g *Gatherer) Gather(ctx context.Context) ([]*dto.MetricFamily, error) {
 			return nil, err
 		}
 		changed = changes(&g.result)
-		if changed && try == 0 {
-			g.plan = nil
+		// Half of the rest is for update. A fetch that does not end in time closes the connection,
+		// and the next one reports that as a change.
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 3*time.Since(start) {
+			break
 		}
 	}
 	p := g.plan

@@ -95,6 +95,8 @@ func TestValues(t *testing.T) {
 	none.values = nil
 	helped := single(1, "a", pdu.SemInstant, int32(1))
 	helped.help = "one\nline \\"
+	latin1 := single(1, "a", pdu.SemInstant, int32(1))
+	latin1.help = "10 \xb5s"
 	for _, tt := range []struct {
 		name string
 		m    fakeMetric
@@ -110,6 +112,7 @@ func TestValues(t *testing.T) {
 		{"infinity", single(1, "a", pdu.SemInstant, float32(math.Inf(-1))), "# TYPE a gauge\na -Inf\n"},
 		{"semantics that do not exist", single(1, "a", 7, int32(1)), "# TYPE a counter\na 1\n"},
 		{"a help text", helped, "# HELP a one\\nline \\\\\n# TYPE a gauge\na 1\n"},
+		{"a help text that is not UTF-8", latin1, "# HELP a 10 \uFFFDs\n# TYPE a gauge\na 1\n"},
 		{"a name that is not valid", single(1, "a-b", pdu.SemInstant, int32(1)), ""},
 		{"an error", failed, ""},
 		{"no value", none, ""},
@@ -284,15 +287,25 @@ func TestChanges(t *testing.T) {
 	if n := f.calls["Fetch"] - fetches; n != 2 {
 		t.Errorf("%d fetches", n)
 	}
+}
 
-	// The same if the change came with a fetch of Ready.
-	f.metrics = append(f.metrics, single(4, statusMetric, pdu.SemDiscrete, int32(0)))
-	f.labels[level{pdu.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "2"}}
-	f.changes = pdu.StateLabelChange
-	if err := r.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.check(r.samples(), "a{k=\"2\"} 1\nb{k=\"2\"} 2\npmcd_agent_status{k=\"2\"} 0\n")
+// A change that comes with a slow fetch does not make this scrape, nor the next ones, fail.
+func TestChangesWithSlowFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{metrics: []fakeMetric{single(1, "a", pdu.SemInstant, int32(1))}, fetching: 5 * time.Second}
+		r := newHarness(t, f)
+		for i, want := range []int{1, 1, 2} {
+			if i == 1 {
+				f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
+				f.changes = pdu.StateNamesChange
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			if families, err := r.Gather(ctx); err != nil || len(families) != want {
+				t.Errorf("scrape %d: %d families, %v, want %d", i, len(families), err, want)
+			}
+			cancel()
+		}
+	})
 }
 
 // Without a report, new names are found after a while.
@@ -422,6 +435,28 @@ func TestReady(t *testing.T) {
 	f.metrics, f.lost = []fakeMetric{status}, io.EOF
 	if err := r.Ready(t.Context()); !errors.Is(err, io.EOF) {
 		t.Errorf("without a connection: %v", err)
+	}
+}
+
+// Ready has a connection of its own: requests on one connection wait for each other.
+func TestReadyBesideGather(t *testing.T) {
+	ours := []*fake{{}, {}}
+	for _, f := range ours {
+		f.metrics = []fakeMetric{single(1, statusMetric, pdu.SemDiscrete, int32(0))}
+	}
+	r, dialed := newHarness(t, ours[0]), 0
+	r.conf.Dial = func(context.Context) (Client, error) {
+		dialed++
+		return ours[dialed-1], nil
+	}
+	for range 2 {
+		r.samples()
+		if err := r.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if a, b := ours[0].calls["Fetch"], ours[1].calls["Fetch"]; a != 2 || b != 2 {
+		t.Errorf("%d and %d fetches, want 2 and 2", a, b)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -212,6 +213,7 @@ func (p *plan) describeOne(ctx context.Context, c Client, m *metric) error {
 	if m.help, err = c.Text(ctx, id, pdu.TextOneLine); isLost(err) || isTransient(err) {
 		return err
 	}
+	m.help = strings.ToValidUTF8(m.help, "\uFFFD") // otherwise Prometheus refuses all values of a host
 	var sets [][]pmapi.Label
 	for _, l := range []level{
 		{pdu.LabelContext, 0},

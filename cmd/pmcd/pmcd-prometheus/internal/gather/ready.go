@@ -20,7 +20,7 @@ const (
 // failed does not matter: it may never start. Ready asks no agent but pmcd's own, so it waits
 // for none.
 func (g *Gatherer) Ready(ctx context.Context) error {
-	c, err := g.connect(ctx)
+	c, err := g.connect(ctx, &g.status)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,6 @@ func (g *Gatherer) starting(ctx context.Context, c Client) (agents []string, err
 	var r pmapi.Result
 	if err := c.Fetch(ctx, ids, &r); err != nil {
 		return nil, err
-	}
-	if changes(&r) {
-		g.mu.Lock()
-		g.stale = true
-		g.mu.Unlock()
 	}
 	set := &r.Sets[0]
 	if set.Err < 0 {
