@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -86,7 +87,9 @@ type options struct {
 
 // run runs the program and returns its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	// nohup(1) ignores SIGHUP, and a shell ignores SIGINT for what it runs in the background.
+	ctx, cancel := signal.NotifyContext(context.Background(), slices.DeleteFunc(ends, signal.Ignored)...)
 	defer cancel()
 	code := exitUsage // until the options are right
 	var o options
@@ -137,10 +140,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // newLog returns a log. The journal has times of its own.
 func newLog(w io.Writer) *slog.Logger {
-	if os.Getenv("JOURNAL_STREAM") != "" {
+	if isJournal(w) {
 		return slog.New(logtext.NewJournalHandler(w, slog.LevelInfo))
 	}
 	return slog.New(logtext.NewHandler(w, programName, slog.LevelInfo))
+}
+
+// isJournal reports whether w is the stream to the journal that JOURNAL_STREAM names by device and
+// inode (systemd.exec(5)): programs inherit the variable, and may have other files for output.
+func isJournal(w io.Writer) bool {
+	var st syscall.Stat_t
+	f, ok := w.(*os.File)
+	return ok && syscall.Fstat(int(f.Fd()), &st) == nil && os.Getenv("JOURNAL_STREAM") == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
 // serve serves until ctx ends.

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -58,15 +61,28 @@ func TestUnit(t *testing.T) {
 // The log has the form of PCP's, and in the journal no time. What a pmcd sends is not a line of
 // its own.
 func TestLog(t *testing.T) {
+	const plain, ofJournal = `^\[.* \d\d:\d\d:\d\d\] pmcd-prometheus\(\d+\) Warning: no values: a\n\t\| b\n$`, `^<4>no values: a\n<4>\t\| b\n$`
+	path := filepath.Join(t.TempDir(), "log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
 	for journal, want := range map[string]string{
-		"":    `^\[.* \d\d:\d\d:\d\d\] pmcd-prometheus\(\d+\) Warning: no values: a\n\t\| b\n$`,
-		"1:2": `^<4>no values: a\n<4>\t\| b\n$`,
+		"": plain, fmt.Sprintf("%d:%d", st.Dev, st.Ino): ofJournal,
+		fmt.Sprintf("%d:%d", st.Dev, st.Ino+1): plain, // of the program that has started this one
 	} {
 		t.Setenv("JOURNAL_STREAM", journal)
-		var b bytes.Buffer
-		newLog(&b).Warn("no values: {error}", "error", errors.New("a\nb"))
-		if !regexp.MustCompile(want).Match(b.Bytes()) {
-			t.Errorf("JOURNAL_STREAM=%s: got %q, want %s", journal, &b, want)
+		if err := f.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		newLog(f).Warn("no values: {error}", "error", errors.New("a\nb"))
+		if b, err := os.ReadFile(path); err != nil || !regexp.MustCompile(want).Match(b) {
+			t.Errorf("JOURNAL_STREAM=%s: got %q, %v, want %s", journal, b, err, want)
 		}
 	}
 }
@@ -88,5 +104,16 @@ func TestDefaultMetrics(t *testing.T) {
 	}
 	if got, want := metricsOf(options{metrics: []string{"a", "default", "b"}}), slices.Concat([]string{"a"}, defaultMetrics, []string{"b"}); !slices.Equal(got, want) {
 		t.Errorf("with others: %q", got)
+	}
+}
+
+// A signal that was ignored at the start, as with nohup, stays ignored.
+func TestIgnoredSignal(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	var b bytes.Buffer
+	run([]string{"--version"}, &b, &b)
+	if !signal.Ignored(syscall.SIGHUP) {
+		t.Error("SIGHUP is not ignored any more")
 	}
 }

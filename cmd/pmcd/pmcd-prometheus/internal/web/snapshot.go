@@ -100,21 +100,23 @@ func (s *snapshot) encode(b *bytes.Buffer, f expfmt.Format) error {
 	return nil
 }
 
-// openMetrics returns families with names for OpenMetrics, where the samples of the counter x
-// are x_total. If two are the same then, the first stays.
+// openMetrics returns families with names for OpenMetrics, where the counter x has samples with the
+// name x_total. If a name of two is the same then, the first stays.
 func openMetrics(families []*dto.MetricFamily) []*dto.MetricFamily {
-	const suffix = "_total"
 	known := make(map[string]bool)
 	var list []*dto.MetricFamily
 	for _, f := range families {
-		name := strings.TrimSuffix(f.GetName(), suffix)
-		if known[name] {
+		name, sample := f.GetName(), f.GetName()
+		if f.GetType() == dto.MetricType_COUNTER {
+			name = strings.TrimSuffix(name, "_total")
+			sample = name + "_total"
+		}
+		if known[name] || known[sample] {
 			continue
 		}
-		known[name] = true
-		if f.GetType() == dto.MetricType_COUNTER && name == f.GetName() {
-			total := name + suffix
-			f = &dto.MetricFamily{Name: &total, Help: f.Help, Type: f.Type, Metric: f.Metric}
+		known[name], known[sample] = true, true
+		if sample != f.GetName() {
+			f = &dto.MetricFamily{Name: &sample, Help: f.Help, Type: f.Type, Metric: f.Metric}
 		}
 		list = append(list, f)
 	}

@@ -104,6 +104,32 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// Of metrics whose names differ only in OpenMetrics, those stay that are not the same there.
+func TestNamesOfOpenMetrics(t *testing.T) {
+	gauge := func(name string) *dto.MetricFamily {
+		return &dto.MetricFamily{Name: &name, Type: dto.MetricType_GAUGE.Enum()}
+	}
+	for _, tt := range []struct {
+		families []*dto.MetricFamily
+		want     string
+	}{
+		{[]*dto.MetricFamily{gauge("x"), gauge("x_total")}, "x x_total"},
+		{[]*dto.MetricFamily{gauge("x_total"), gauge("x")}, "x_total x"},
+		{[]*dto.MetricFamily{counter("x", 1), gauge("x_total")}, "x_total"},
+		{[]*dto.MetricFamily{gauge("x_total"), counter("x", 1)}, "x_total"},
+		{[]*dto.MetricFamily{gauge("x"), counter("x_total", 1)}, "x"},
+		{[]*dto.MetricFamily{counter("x_total", 1), gauge("x")}, "x_total"},
+	} {
+		var got []string
+		for _, f := range openMetrics(tt.families) {
+			got = append(got, f.GetName())
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%v: got %q, want %s", tt.families, got, tt.want)
+		}
+	}
+}
+
 // The page has links to all that there is, and is not in the way of other paths.
 func TestStartPage(t *testing.T) {
 	s, _ := newServer(&source{}, false)
