@@ -9,7 +9,7 @@
 #   in      PCP's scripts and units start this pmcd
 #   out     they start PCP's again
 #   update  "in" again, after an upgrade of this one or of PCP; nothing after "out"
-#   status  which one they start: exit status 0 is this one, 1 PCP's
+#   status  which one they start: exit status 0 is this one, 1 PCP's, 3 neither
 #   check   what "in" would meet; nothing changes
 #   --trial PCP's unit starts this pmcd, until TIME is over or something is worse than
 #           before. No program or configuration changes
@@ -34,7 +34,11 @@ set -eu
 
 quiet=
 say() { [ -n "$quiet" ] || printf 'swap-pmcd: %s\n' "$*"; }
-die() { printf 'swap-pmcd: %s\n' "$*" >&2; exit 1; }
+die() {
+	printf 'swap-pmcd: %s\n' "$*" >&2
+	[ "$verb" != status ] || exit 3 # 1 is PCP's pmcd
+	exit 1
+}
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 self=$(readlink -f "$0")
 
@@ -330,14 +334,20 @@ ctl() {
 
 # loggers prints the processes of pmlogger that have a connection to process $1. Others do not
 # depend on it. The socket of one end is the peer of the other: an inode number, or an address.
+# Any user can give a process that name, so only those of root and of PCP's user count.
 loggers() {
+	user=$(var PCP_USER)
+	pcp=$(id -u "${user:-pcp}" 2>/dev/null || echo 0)
 	command -v ss >/dev/null || { say "no pmlogger is watched, because ss is missing (iproute2)" >&2; return 0; }
 	ss -Hnxtp | awk -v pmcd="pid=$1," '
 		/^u_/ {own = $6; other = $8}
 		/^tcp/ {own = $5; other = $6}
 		index($0, pmcd) {connected[other]}
 		match($0, /"pmlogger",pid=[0-9]+/) {process[own] = substr($0, RSTART + 15, RLENGTH - 15)}
-		END {for (own in process) if (own in connected) print process[own]}' | sort -u
+		END {for (own in process) if (own in connected) print process[own]}' | sort -u |
+		while read -r p; do
+			case $(awk '/^Uid:/ {print $2}' "/proc/$p/status" 2>/dev/null) in 0 | "$pcp") echo "$p" ;; esac
+		done
 }
 
 # start_trial has the watcher, which systemd supervises, do all that follows. When it ends, for
@@ -356,7 +366,7 @@ start_trial() {
 	# shellcheck disable=SC2086 # a list
 	ctl snapshot -s $before --pid "$(main_pid)" $exclude >$state/before.json || die "in --trial: no snapshot of PCP's pmcd"
 	loggers "$(main_pid)" >$state/loggers
-	[ -s $state/loggers ] || ! command -v ss >/dev/null || say "no pmlogger is watched, because none has a connection to pmcd"
+	[ -s $state/loggers ] || ! command -v ss >/dev/null || say "no pmlogger is watched, because none of root or PCP's user has a connection to pmcd"
 	for u in $(bound); do ! systemctl --quiet is-active "$u" || printf '%s\n' "$u"; done >$state/bound
 	source=$new exec=
 	if unlike; then
@@ -377,7 +387,7 @@ start_trial() {
 		elif [ "\$SERVICE_RESULT" = timeout ]; then why="its time is over"
 		else why="its watcher has ended (\$SERVICE_RESULT)"; fi
 		text="swap-pmcd: the trial is over, and PCP's pmcd comes back: \$why"
-		echo "\$text" | tee -a $state/report
+		printf '%s\n' "\$text" | tee -a $state/report # echo of some shells takes backslashes for escapes
 		# While this pmcd runs, a unit that is down was stopped in the trial, and stays so. If pmcd
 		# has ended, systemd has stopped units with it.
 		ours=
@@ -392,7 +402,7 @@ start_trial() {
 		systemctl reset-failed $unit # or the limit of starts may keep it down
 		systemctl \$do $unit
 		[ -z "\$up" ] || systemctl --no-block start \$up
-		! [ -x $dir/pmpost ] || $dir/pmpost "\$(echo "\$text" | head -n 1)"
+		! [ -x $dir/pmpost ] || $dir/pmpost "\$(printf '%s\n' "\$text" | head -n 1)"
 		: >$state/over
 	END
 	# shellcheck disable=SC2046 # a list
@@ -521,7 +531,7 @@ check() {
 	*) problem "$target is neither PCP's pmcd nor this one" ;;
 	esac
 	missing=$(ldd "$new" 2>/dev/null | sed -n 's/^[[:blank:]]*\(.*\) => not found$/\1/p')
-	[ -z "$missing" ] || problem "libraries are missing: $(echo "$missing" | paste -sd " ")"
+	[ -z "$missing" ] || problem "libraries are missing: $(printf '%s\n' "$missing" | paste -sd " ")"
 	said=$(as_unit -v 2>&1) || problem "this pmcd does not start with this configuration"
 	[ -z "$said" ] || printf '%s\n' "$said" >&2
 	pid=$(main_pid 2>/dev/null) || { # without systemd
@@ -533,7 +543,7 @@ check() {
 		[ -n "$quiet" ] || ps -o user=,args= --ppid "$pid$(pgrep -P "$pid" | sed 's/^/,/' | tr -d '\n')" | sed 's/^/    /'
 	fi
 	if [ -d /run/systemd/system ] && units=$(bound) && [ -n "$units" ]; then
-		say "systemd stops and restarts with $unit, also at both ends of a trial: $(echo "$units" | paste -sd " ")"
+		say "systemd stops and restarts with $unit, also at both ends of a trial: $(printf '%s\n' "$units" | paste -sd " ")"
 	fi
 	if [ ! -w "$dir" ]; then
 		say "$dir is read-only: \"in\" mounts this pmcd in its place"

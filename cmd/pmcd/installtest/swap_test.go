@@ -144,7 +144,7 @@ func TestSwapRemoved(t *testing.T) {
 	write(t, h.target, theirs)
 	h.swap("in", 0)
 	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
-	h.swap("status", 1)
+	h.swap("status", 3)
 	h.swap("out", 0)
 	h.has("out", "", "")
 	if _, err := os.Stat(filepath.Dir(h.target)); err == nil {
@@ -204,7 +204,7 @@ func TestSwapRefuses(t *testing.T) {
 		h.swap("in", 1)
 	}
 	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
-	h.swap("status", 1)
+	h.swap("status", 3)
 	h.swap("sideways", 1)
 }
 
