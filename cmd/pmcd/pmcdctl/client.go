@@ -64,13 +64,17 @@ func (f *clientFlags) dial(ctx context.Context, host string, reconnect bool, std
 	return metrics.Dial(ctx, host, sockets, o)
 }
 
-// name returns what the host is called on a terminal.
+// name returns what the host is called on a terminal, without a password.
 func (f *clientFlags) name() string {
+	host := cmp.Or(f.host, os.Getenv("PMCD_HOST"))
+	if spec, err := pmapi.ParseSpec(host); err == nil && spec.Password != "" {
+		return spec.String()
+	}
 	name, err := os.Hostname()
 	if err != nil {
 		name = "this host"
 	}
-	return cmp.Or(f.host, os.Getenv("PMCD_HOST"), name)
+	return cmp.Or(host, name)
 }
 
 // run connects, and runs f. It sets the exit code.

@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // startPmcd starts a pmcd with built-in agents and with access rules.
@@ -281,6 +282,17 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// A shell gets no name that it would expand, evaluate or print as it is.
+func TestCompletionOfHostileNames(t *testing.T) {
+	children := []pdu.Child{{Name: "a_1", Leaf: true}, {Name: "A"}}
+	for _, name := range []string{"$(x)", "`x`", "a;x", "a b", "a\tb", "a\nb", "_activeHelp_ \x1b[2J", "a.b", "a:b", "\u00e4", "\xff"} {
+		children = append(children, pdu.Child{Name: name, Leaf: true})
+	}
+	if names, _ := completions(children, "x", ""); !slices.Equal(names, []string{"x.a_1", "x.A."}) {
+		t.Errorf("got %q", names)
+	}
+}
+
 // Commands that are run at the same time have nothing in common.
 func TestMetricsTogether(t *testing.T) {
 	d := startPmcd(t, "")
@@ -295,6 +307,20 @@ func TestMetricsTogether(t *testing.T) {
 	wg.Wait()
 	if pids := pmcdtest.Running("/no/such/file"); len(pids) > 0 {
 		t.Errorf("%d", pids)
+	}
+}
+
+// The screen has no password.
+func TestHostName(t *testing.T) {
+	t.Setenv("PMCD_HOST", "pcps://web2?user=a&pass=s")
+	for host, want := range map[string]string{
+		"web1:44321": "web1:44321", "unix:/run/pcp/pmcd.socket": "unix:/run/pcp/pmcd.socket",
+		"pcp://web1?user=a&pass=s": "web1?user=a", "": "pcps://web2?user=a",
+	} {
+		f := clientFlags{host: host}
+		if got := f.name(); got != want {
+			t.Errorf("%s: got %s, want %s", host, got, want)
+		}
 	}
 }
 

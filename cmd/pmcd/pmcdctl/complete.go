@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // completionTime is how long the completion of a name may take. Tests have more time.
@@ -35,21 +38,30 @@ func (f *clientFlags) completeNames(several bool) cobra.CompletionFunc {
 		if err != nil {
 			return nil, nothing
 		}
-		var names []string
-		directive := nothing
-		for _, child := range children {
-			if !strings.HasPrefix(child.Name, prefix) || strings.ContainsAny(child.Name, "\t\n") {
-				continue
-			}
-			name := strings.TrimPrefix(parent+"."+child.Name, ".")
-			if !child.Leaf {
-				name += "."
-				directive |= cobra.ShellCompDirectiveNoSpace
-			}
-			names = append(names, name)
-		}
-		return names, directive
+		return completions(children, parent, prefix)
 	}
+}
+
+// notInNames has what is in no part of a name (PMNS(5)). The completion of bash puts what two names have in
+// common on the command line as it is, and evaluates that when the tab key is pressed again.
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]`)
+
+// completions returns the children that begin with prefix, but for those that a shell could take for
+// more than a name.
+func completions(children []pdu.Child, parent, prefix string) (names []string, directive cobra.ShellCompDirective) {
+	directive = cobra.ShellCompDirectiveNoFileComp
+	for _, child := range children {
+		if !strings.HasPrefix(child.Name, prefix) || notInNames.MatchString(child.Name) {
+			continue
+		}
+		name := strings.TrimPrefix(parent+"."+child.Name, ".")
+		if !child.Leaf {
+			name += "."
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		names = append(names, name)
+	}
+	return names, directive
 }
 
 // completionHost returns the value of -h so far.
