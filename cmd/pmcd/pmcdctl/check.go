@@ -50,14 +50,12 @@ affected. An agent that listens at a port or path that is in use is not started.
 			}
 			good, err := checkAgents(cmd.Context(), opt, names, print, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			switch {
-			case err != nil:
-				return err
 			case good:
 				*code = exitOK
-			default:
+			case err == nil:
 				*code = exitProblems
 			}
-			return nil
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -125,8 +123,8 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, print pr
 		}
 	}
 	wg.Wait()
-	print(stdout, trials, trust)
-	return !slices.ContainsFunc(trials, func(t *trial) bool { return t.err != nil }), ctx.Err()
+	err = print(stdout, trials, trust)
+	return !slices.ContainsFunc(trials, func(t *trial) bool { return t.err != nil }), cmp.Or(ctx.Err(), err)
 }
 
 // load reads the configuration and the name space.

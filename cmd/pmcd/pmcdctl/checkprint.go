@@ -12,10 +12,10 @@ import (
 )
 
 // A printFunc prints the results of trials.
-type printFunc func(io.Writer, []*trial, *privsep.TrustCheck)
+type printFunc func(io.Writer, []*trial, *privsep.TrustCheck) error
 
 // printTrialsJSON prints the results of trials as JSON.
-func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
+func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) error {
 	type result struct {
 		Name   string   `json:"name"`
 		Domain int      `json:"domain"`
@@ -40,11 +40,11 @@ func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
 			results[i].RunsAs = trust.RunsAs(t.untrusted)
 		}
 	}
-	metrics.PrintJSON(w, map[string]any{"agents": results})
+	return metrics.PrintJSON(w, map[string]any{"agents": results})
 }
 
 // printTrials prints the results of trials for people.
-func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
+func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) error {
 	took := func(d time.Duration) string {
 		if d == 0 {
 			return "-"
@@ -79,5 +79,5 @@ func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
 			p.Line("    %s", line)
 		}
 	}
-	p.Flush()
+	return p.Flush()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/watch"
 )
 
 // Watch shows metrics and instances that appear later, and those that go no longer.
@@ -150,4 +152,22 @@ func lastSample(text string) (labels []string) {
 		}
 	}
 	return labels
+}
+
+// Samples that could not be had count, so that watch -s ends without a pmcd, too.
+func TestWatchWithoutPmcd(t *testing.T) {
+	f := clientFlags{host: startPmcd(t, "").Host(peer.Unix)}
+	c, err := f.dial(t.Context(), f.host, true, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close() // so that each fetch fails, and at once
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Hangs)
+	defer cancel()
+	var out, problems strings.Builder
+	good, err := watch.Run(ctx, metrics.NewPlainSampler(c, []metrics.Selection{{Name: "simple.now"}}),
+		watch.Options{Interval: time.Millisecond, Samples: 2, Out: &out, Err: &problems})
+	if good || err != nil || ctx.Err() != nil || out.Len() > 0 || strings.Count(problems.String(), "\n") != 2 {
+		t.Errorf("%v, %v, %v, %d lines of errors\n%s", good, err, ctx.Err(), strings.Count(problems.String(), "\n"), &out)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -58,7 +59,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run runs the program and returns its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	// nohup(1) ignores SIGHUP, and a shell ignores SIGINT for what it runs in the background.
+	ctx, cancel := signal.NotifyContext(context.Background(), slices.DeleteFunc(ends, signal.Ignored)...)
 	defer cancel()
 	// Agents that check-agents tries log as in pmcd.
 	slog.SetDefault(slog.New(logtext.NewHandler(stderr, programName, slog.LevelInfo)))
@@ -76,8 +79,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 			err = context.Cause(ctx) // names the signal
 		}
 		complain(stderr, err)
-		if code == exitUsage {
+		switch code {
+		case exitUsage:
 			fmt.Fprintf(stderr, "try: %s --help\n", cmd.CommandPath())
+		case exitOK: // the output cannot be written
+			return exitProblems
 		}
 		return code
 	}

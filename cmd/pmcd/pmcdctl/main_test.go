@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -420,5 +421,46 @@ func TestVersion(t *testing.T) {
 	want := regexp.MustCompile(`^pmcdctl \d+\.\d+\.\d+(\+git\.[0-9a-f]{12}(\.dirty)?)?, with the behaviour of PCP \d+\.\d+\.\d+\n$`)
 	if code, stdout, stderr := runHere("--version"); code != exitOK || !want.MatchString(stdout) || stderr != "" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// A signal that was ignored at the start, as with nohup, stays ignored.
+func TestIgnoredSignal(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	runHere("--version")
+	if !signal.Ignored(syscall.SIGHUP) {
+		t.Error("SIGHUP is not ignored any more")
+	}
+}
+
+// full is an output that cannot be written, as on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Output that cannot be written is no success.
+func TestFullOutput(t *testing.T) {
+	dir := testutil.SharedDir(t)
+	s, err := ctl.Listen(filepath.Join(dir, "good.ctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Serve(func() *ctl.Report { return &ctl.Report{Listening: []string{"unix:/x"}} })
+	const before = `{"format": 1, "host": "a", "metrics": [{"name": "a"}]}`
+	write(t, filepath.Join(dir, "before"), before)
+	for _, args := range []string{
+		"status -s {}/good.ctl", "status --json -s {}/good.ctl", "status --ready -s {}/good.ctl", "compare -f {}/before -f {}/before",
+		"completion bash", "check-agents --embedded pmcd", "check-agents --json --embedded pmcd",
+	} {
+		words := strings.Fields(strings.ReplaceAll(args, "{}", dir))
+		if code, _, stderr := runHere(words...); code != exitOK {
+			t.Errorf("%s: exit code %d\n%s", args, code, stderr)
+		}
+		var stderr strings.Builder
+		if code := run(words, full{}, &stderr); code == exitOK || !strings.Contains(stderr.String(), syscall.ENOSPC.Error()) {
+			t.Errorf("%s to a full disk: exit code %d\n%s", args, code, &stderr)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func statusCommand(code *int) *cobra.Command {
 
 Only root and the user that pmcd runs as may ask.
 
-With --ready the exit code is 0 if pmcd serves clients, whatever its agents do and
+With --ready the exit code is 0 if pmcd answers, whatever its agents do and
 whatever problems there are.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,10 +45,11 @@ whatever problems there are.`,
 			if err != nil {
 				return err
 			}
-			*code = exitCode(r)
 			if ready {
-				return printReady(cmd.OutOrStdout(), r, code)
+				*code = exitOK
+				return printReady(cmd.OutOrStdout(), r)
 			}
+			*code = exitCode(r)
 			if asJSON {
 				enc := message.NewJSONEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -58,7 +59,7 @@ whatever problems there are.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
-	cmd.Flags().BoolVar(&ready, "ready", false, "print a line, and exit with 0 if pmcd serves: for probes of containers")
+	cmd.Flags().BoolVar(&ready, "ready", false, "print a line, and exit with 0 if pmcd answers: for probes of containers")
 	cmd.MarkFlagsMutuallyExclusive("json", "ready")
 	cmd.Flags().StringVarP(&socket, "socket", "s", "",
 		"Unix domain `socket` of the pmcd, as in pmcd -s; or the one beside it, which ends in .ctl")
@@ -124,12 +125,8 @@ func exitCode(r *ctl.Report) int {
 	return exitOK
 }
 
-// printReady writes whether pmcd serves, and sets the exit code. A pmcd that has lost all its
-// sockets for clients still answers here.
-func printReady(w io.Writer, r *ctl.Report, code *int) error {
-	if *code = exitOK; len(r.Listening) == 0 {
-		*code = exitProblems
-	}
+// printReady writes where pmcd listens, and how many agents are ready.
+func printReady(w io.Writer, r *ctl.Report) error {
 	agents := 0
 	for _, a := range r.Agents {
 		if a.State == ctl.Ready {
@@ -137,7 +134,7 @@ func printReady(w io.Writer, r *ctl.Report, code *int) error {
 		}
 	}
 	p := table.New(w)
-	p.Line("listening: %s; %d of %s ready, %s", cmp.Or(strings.Join(r.Listening, " "), "nowhere"),
+	p.Line("listening: %s; %d of %s ready, %s", strings.Join(r.Listening, " "),
 		agents, plural(len(r.Agents), "agent"), plural(len(r.Problems), "problem"))
 	return p.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
@@ -202,12 +201,12 @@ func (m *Metric) addDetails(ctx context.Context, c *pmapi.Client) error {
 	if IsLost(err) {
 		return err
 	}
+	byInst := make(map[int32][]pmapi.Label)
+	for _, l := range labels[min(1, len(labels)):] { // the first are those of the metric
+		byInst[l.Inst] = l.Labels
+	}
 	for _, inst := range insts {
-		of := Instance{ID: inst.ID, Name: inst.Name}
-		if at := slices.IndexFunc(labels, func(l pmapi.InstLabels) bool { return l.Inst == inst.ID }); at > 0 {
-			of.Labels = labelsJSON(labels[at].Labels)
-		}
-		m.Instances = append(m.Instances, of)
+		m.Instances = append(m.Instances, Instance{ID: inst.ID, Name: inst.Name, Labels: labelsJSON(byInst[inst.ID])})
 	}
 	return nil
 }

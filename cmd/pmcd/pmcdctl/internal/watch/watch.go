@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // Run prints samples until ctx ends, a key ends it, or there were enough. A connection that was lost is no
-// end: Run prints the error, and tries again at the next sample. It reports whether all
+// end: Run prints the error in place of a sample, and tries again at the next one. It reports whether all
 // metrics had values in the last sample.
 func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err error) {
 	if o.JSON {
@@ -55,6 +55,7 @@ func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err err
 			return good, nil
 		case err != nil:
 			good = false
+			shown++
 			err = out.failed(err)
 		default:
 			good = !sample.Failed()
