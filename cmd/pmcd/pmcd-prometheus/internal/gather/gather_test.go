@@ -225,6 +225,23 @@ b{agent="fake",hostname="h",k="domain",n="3",note="optional",of="cluster",quote=
 `)
 }
 
+// Series share labels, which with many processes take most of the memory.
+func TestSharedLabels(t *testing.T) {
+	f := &fake{
+		metrics: []fakeMetric{perInst(1, "a", fakeDom, 1, 2), perInst(2, "b", fakeDom, 1)},
+		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}}},
+		labels:  map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
+	}
+	families, err := newHarness(t, f).Gather(t.Context())
+	if err != nil || len(families) != 2 {
+		t.Fatalf("%v, %v", families, err)
+	}
+	label := func(family, series, i int) *dto.LabelPair { return families[family].Metric[series].Label[i] }
+	if label(0, 0, 0) != label(0, 1, 0) || label(0, 0, 1) != label(1, 0, 1) || label(0, 0, 2) != label(1, 0, 2) {
+		t.Errorf("the labels are not shared: %v", families)
+	}
+}
+
 // Prometheus refuses a scrape with two values of the same series.
 func TestSameSeries(t *testing.T) {
 	number := []pmapi.Label{{Name: "instid", Value: `"1"`}, {Name: "instname", Value: `"one"`}}

@@ -3,6 +3,10 @@ package gather
 import (
 	"context"
 	"maps"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
@@ -13,7 +17,23 @@ type indom struct {
 	version int // increases when instances change
 	names   map[int32]string
 	labels  map[int32][]pmapi.Label
-	asked   int // the number of the scrape for which pmcd was asked
+	pairs   map[int32][2]*dto.LabelPair // instname and instid, which series of all metrics share
+	asked   int                         // the number of the scrape for which pmcd was asked
+}
+
+// pairsOf returns the labels of an instance that are its name and number.
+func (d *indom) pairsOf(inst int32) (own [2]*dto.LabelPair, ok bool) {
+	name, ok := d.names[inst]
+	if !ok {
+		return own, false
+	}
+	own, ok = d.pairs[inst]
+	if !ok {
+		own[0] = newPair("instname", strings.ToValidUTF8(name, "\uFFFD"))
+		own[1] = newPair("instid", strconv.FormatUint(uint64(uint32(inst)), 10))
+		d.pairs[inst] = own
+	}
+	return own, true
 }
 
 // refresh asks for the instances and, if they are others than before, for their labels. If an
@@ -38,7 +58,7 @@ func (d *indom) refresh(ctx context.Context, c Client, id pdu.InDom) error {
 		return nil
 	}
 	d.version++
-	d.names, d.labels = names, make(map[int32][]pmapi.Label)
+	d.names, d.labels, d.pairs = names, make(map[int32][]pmapi.Label), make(map[int32][2]*dto.LabelPair)
 	sets, err := c.LabelsAt(ctx, pdu.LabelInstances, uint32(id))
 	switch {
 	case isLost(err):

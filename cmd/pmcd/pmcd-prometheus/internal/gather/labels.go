@@ -3,7 +3,6 @@ package gather
 import (
 	"hash/maphash"
 	"slices"
-	"strconv"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -30,16 +29,20 @@ func (m *metric) seriesOf(d *indom, inst int32) *series {
 		return s
 	}
 	s := new(series)
-	if d == nil {
-		s.labels = pairs(m.labels)
-	} else {
-		name, ok := d.names[inst]
+	if m.pairs == nil {
+		m.pairs = pairs(m.labels)
+		sortPairs(m.pairs)
+	}
+	s.labels = m.pairs
+	if d != nil {
+		own, ok := d.pairsOf(inst)
 		if !ok {
 			return nil
 		}
-		s.labels = pairs(pmapi.MergeLabels(m.labels, d.labels[inst]))
-		s.labels = addPair(s.labels, "instname", strings.ToValidUTF8(name, "\uFFFD"))
-		s.labels = addPair(s.labels, "instid", strconv.FormatUint(uint64(uint32(inst)), 10))
+		if len(d.labels[inst]) > 0 {
+			s.labels = pairs(pmapi.MergeLabels(m.labels, d.labels[inst]))
+		}
+		s.labels = addPairs(slices.Clip(s.labels), own[:]...)
 		sortPairs(s.labels)
 		s.same = !m.addOwn(s.labels)
 	}
@@ -58,7 +61,7 @@ func (m *metric) withString(labels []*dto.LabelPair, v pmapi.Value) []*dto.Label
 	if err != nil || !isLabelName(name) {
 		return labels
 	}
-	labels = addPair(slices.Clone(labels), name, strings.ToValidUTF8(text, "\uFFFD"))
+	labels = addPairs(slices.Clip(labels), newPair(name, strings.ToValidUTF8(text, "\uFFFD")))
 	sortPairs(labels)
 	return labels
 }
@@ -95,7 +98,7 @@ func pairs(labels []pmapi.Label) []*dto.LabelPair {
 	for _, l := range labels {
 		name := strings.ReplaceAll(l.Name, ".", "_")
 		if isLabelName(name) {
-			list = addPair(list, name, labelValue(l.Value))
+			list = addPairs(list, newPair(name, labelValue(l.Value)))
 		}
 	}
 	return list
@@ -111,12 +114,16 @@ func sortPairs(list []*dto.LabelPair) {
 	slices.SortFunc(list, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
-// addPair adds a label to a list, unless there is one with this name.
-func addPair(list []*dto.LabelPair, name, value string) []*dto.LabelPair {
-	if slices.ContainsFunc(list, func(p *dto.LabelPair) bool { return p.GetName() == name }) {
-		return list
+func newPair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+
+// addPairs adds labels to a list, but for those whose names are there already.
+func addPairs(list []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
+	for _, p := range more {
+		if !slices.ContainsFunc(list, func(q *dto.LabelPair) bool { return q.GetName() == p.GetName() }) {
+			list = append(list, p)
+		}
 	}
-	return append(list, &dto.LabelPair{Name: &name, Value: &value})
+	return list
 }
 
 // labelValue returns the text of a JSON value without the quotes of a string, as pmproxy does.

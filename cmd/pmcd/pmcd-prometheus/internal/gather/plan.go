@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -40,10 +42,11 @@ type plan struct {
 // A metric has numbers for values, or strings.
 type metric struct {
 	desc   pdu.Desc
-	order  int           // in the name space
-	names  []string      // that it was asked for by and, once it is described, all others
-	help   string        // one line
-	labels []pmapi.Label // of all levels but that of instances
+	order  int              // in the name space
+	names  []string         // that it was asked for by and, once it is described, all others
+	help   string           // one line
+	labels []pmapi.Label    // of all levels but that of instances
+	pairs  []*dto.LabelPair // of labels, which series share
 	series map[int32]*series
 	own    map[uint64]bool // hashes of the labels of series
 	indom  int             // the version of the indom that series are of
