@@ -120,7 +120,7 @@ func (h host) SetWhoami(client int32, text string) { h.d.sessions.Clients.SetWho
 func (h host) SetContainer(client int32, name string) {
 	if c := h.d.sessions.Clients.Client(client); c != nil {
 		c.Container.Set(name)
-		c.SendAttrs(h.d.routes.Load().Agents(), h.d.debug)
+		c.SendAttrs(h.d.routes.Load, h.d.debug)
 	}
 }
 

@@ -88,7 +88,10 @@ func (c *Client) attrs() []pdu.Attr {
 // unless they have been sent the same ones. A login can take attributes away: the user ID,
 // if the system does not know the new user. There is no PDU for that, so agents get
 // the end of the client, and then what it is now.
-func (c *Client) SendAttrs(list []*agentset.Agent, debug *diag.Debug) {
+//
+// The current routes are loaded after the change, here and in SendEnd: an agent that a reload
+// adds meanwhile is in them, or AgentConnected sends it the new attributes only.
+func (c *Client) SendAttrs(current func() *routes.Table, debug *diag.Debug) {
 	attrs := c.attrs()
 	changed, lost := c.known.replace(attrs)
 	if !changed {
@@ -97,7 +100,7 @@ func (c *Client) SendAttrs(list []*agentset.Agent, debug *diag.Debug) {
 	for _, a := range attrs {
 		debug.Log(diag.DebugAttr, "client[{client}] attribute {attribute}={value:q} for agents", "client", c.Num, "attribute", a.Code, "value", a.Value)
 	}
-	for _, a := range list {
+	for _, a := range current().Agents() {
 		if to := a.Conn(); to != nil {
 			c.known.sendTo(to, c.Num, lost)
 		}
@@ -109,9 +112,9 @@ func (c *Client) SendAttrs(list []*agentset.Agent, debug *diag.Debug) {
 // request of that one.
 //
 // C pmcd differs: it notifies all agents, each time.
-func (c *Client) SendEnd(list []*agentset.Agent) {
+func (c *Client) SendEnd(current func() *routes.Table) {
 	known := c.known.close()
-	for _, a := range list {
+	for _, a := range current().Agents() {
 		to := a.Conn()
 		if to != nil && (c.Asked.has(a.Domain) || known && to.WantsAttrs()) {
 			to.Notify(transport.Notice{Client: c.Num, End: true})

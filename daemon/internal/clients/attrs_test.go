@@ -1,10 +1,14 @@
 package clients
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -73,3 +77,24 @@ func TestDomainSet(t *testing.T) {
 		}
 	}
 }
+
+// Routes that a reload stores while a client changes or ends are those that its notice uses: an agent
+// in them may have been sent what the client was before.
+func TestNoticesUseNewRoutes(t *testing.T) {
+	var c Client
+	stored := func() *routes.Table {
+		if !c.known.closed && len(c.known.attrs) == 0 {
+			t.Error("the routes are loaded before the change")
+		}
+		return routes.New(nil, nil)
+	}
+	c.Conn, c.Container.Chosen = peerless{}, true
+	c.SendAttrs(stored, diag.NewDebug("", slog.New(slog.DiscardHandler)))
+	c.known.attrs = nil
+	c.SendEnd(stored)
+}
+
+// peerless is a connection whose peer is not known.
+type peerless struct{ conn.Handle }
+
+func (peerless) Peer() conn.Peer { return conn.Peer{} }

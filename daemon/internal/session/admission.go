@@ -109,7 +109,7 @@ func (s *Server) ResetViolations() { s.admission.violations.reset() }
 
 // sendAttrs sends the attributes of the client to agents, if they have changed.
 func (s *session) sendAttrs() {
-	s.client.SendAttrs(s.srv.cfg.Routes().Agents(), s.srv.cfg.Debug)
+	s.client.SendAttrs(s.srv.cfg.Routes, s.srv.cfg.Debug)
 }
 
 // admit decides by the rules for hosts whether the client may connect. It

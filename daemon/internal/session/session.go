@@ -204,7 +204,7 @@ func (s *session) end() {
 	s.endProgress()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.client.Num, "address", s.client.Addr)
 	s.srv.Missing.Forget(s.client)
-	s.client.SendEnd(s.srv.cfg.Routes().Agents())
+	s.client.SendEnd(s.srv.cfg.Routes)
 	s.srv.Clients.Remove(s.client)
 	last := s.lastBytes()
 	s.cpu.Release() // Close may wait for the client
