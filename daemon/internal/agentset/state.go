@@ -115,12 +115,12 @@ func (l *lifecycle) starting() {
 }
 
 // connected is the event that a start has succeeded. Requests can use c from then
-// on.
-func (l *lifecycle) connected(c *Conn) {
+// on. It reports false if the agent was stopped meanwhile.
+func (l *lifecycle) connected(c *Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != stateStarting && l.state != stateRestarting {
-		return
+		return false
 	}
 	// A report of the transport is newer than its State, because it reports that it is
 	// ready before its State is Ready. If it has not reported yet, it will report the
@@ -132,6 +132,7 @@ func (l *lifecycle) connected(c *Conn) {
 	l.enter(connectedState(s))
 	l.restarts.starts++
 	l.conn.Store(c)
+	return true
 }
 
 // connectedState is the state of an agent whose transport is in state s.

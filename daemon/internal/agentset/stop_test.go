@@ -129,3 +129,45 @@ func TestStopAgentStartSucceeds(t *testing.T) {
 		}
 	})
 }
+
+// A stoppingObserver stops the agent at the end of its start.
+type stoppingObserver struct {
+	*harness
+	stop func(a *Agent)
+}
+
+func (o *stoppingObserver) AgentReady(a *Agent, _ bool) {
+	go o.stop(a)
+	time.Sleep(time.Millisecond) // it waits for the end of a now
+}
+
+// An agent that is stopped at the end of its start takes no request: one that waits for it would
+// fail, and not go to the agent that replaces it.
+func TestStopAgentAtEndOfStart(t *testing.T) {
+	for name, stop := range map[string]func(a *Agent){
+		"the end of pmcd": func(a *Agent) { a.set.Stop([]*Agent{a}) },
+		"a reload":        func(a *Agent) { a.DrainAndStop(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newKilledProcess()
+				h := newHarness(t, nil, nil)
+				h.cfg.Observer = &stoppingObserver{h, stop}
+				open := h.cfg.Open
+				h.cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+					c, err := open(ctx, spec, opt)
+					c.Process = p
+					return c, err
+				}
+				h.start()
+				<-h.agent.gone
+				if len(h.calls) > 0 {
+					t.Errorf("the Observer has %q: requests have reached the agent", h.calls)
+				}
+				if !closed(h.last.dead) || !p.stopped {
+					t.Error("the connection, or the process, is left")
+				}
+			})
+		})
+	}
+}

@@ -90,6 +90,7 @@ func (s *Set) Stop(list []*Agent) {
 // requests that have begun before, at most for drainTimeout. It returns when the agent's
 // process has ended, or ctx ends.
 func (a *Agent) DrainAndStop(ctx context.Context) {
+	a.life.stopped() // before Conn: a start that succeeds now is over, or fails
 	if c := a.Conn(); c != nil {
 		c.inflight.drain(ctx, drainTimeout)
 	}
@@ -104,8 +105,8 @@ func (a *Agent) DrainAndStop(ctx context.Context) {
 // process has ended.
 func (a *Agent) stop(why error) {
 	a.cancel(why)
+	a.life.stopped()            // before Conn, as in DrainAndStop
 	a.superviseOnce.Do(func() { // it was never started
-		a.life.stopped()
 		a.markStarted()
 		close(a.gone)
 	})
@@ -197,17 +198,17 @@ func (a *Agent) connect() (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{Conn: opened, Agent: a, announced: make(chan struct{})}
-	if a.ctx.Err() != nil { // stopped meanwhile: Open may not heed ctx
+	if a.ctx.Err() == nil && c.State() == transport.Ready {
+		cfg.Observer.AgentReady(a, false)
+	}
+	if !a.life.connected(c) { // stopped meanwhile: Open may not heed ctx
 		c.shutdown()
 		if c.Process != nil {
 			c.Process.Stop(cfg.Kill)
 		}
+		<-a.ctx.Done() // soon: DrainAndStop calls stop
 		return nil, context.Cause(a.ctx)
 	}
-	if c.State() == transport.Ready {
-		cfg.Observer.AgentReady(a, false)
-	}
-	a.life.connected(c)
 	cfg.Observer.AgentChanged(a)
 	cfg.Observer.AgentConnected(c)
 	close(c.announced)
