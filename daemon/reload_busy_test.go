@@ -318,3 +318,30 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("only %d requests", requests.Load())
 	}
 }
+
+// A reload starts agents while it looks up the groups of users, however long that takes: clients
+// wait for the agents.
+func TestReloadStartsWhileItLooksUp(t *testing.T) {
+	h := newHanging()
+	r := newHarness(t, func(c *Config) { c.resolver = h }, nil)
+	release := sync.OnceFunc(func() { close(h.open) })
+	t.Cleanup(release) // first of all cleanups: see testutil.CheckLeaks
+	r.awaitStarts()
+	r.play(243, serveAgent(&agentsettest.Tester{Domain: 243}))
+	c := r.from("unix")
+	c.send(hello)
+	c.recv()
+	c.ask() // it has logged in before
+	r.write("pmcd.conf", strings.Replace(testAgents, "[", "w 243 pipe binary w\n[", 1)+"disallow group staff : store;\n")
+	r.Reload()
+	<-h.asked
+	c.send(&pdu.Profile{})
+	if sets, _ := c.fetch(id(243, 1)); showSets(sets) != "243.0.1=243" {
+		t.Errorf("meanwhile: %s", showSets(sets))
+	}
+	if n := r.Reloads().Count; n != 0 {
+		t.Errorf("%d reloads are over", n)
+	}
+	release()
+	testutil.Eventually(t, "the reload is over", func() bool { return r.Reloads().Count == 1 })
+}

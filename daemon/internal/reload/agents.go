@@ -88,13 +88,13 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		}
 	}
 	r.cfg.Routes.Store(old.WithAgents(list))
-	r.applyRules(ctx, conf) // if ctx has ended, agents end, too
-	r.step("starts and stops agents")
 	var wg sync.WaitGroup
 	for _, a := range stopping {
 		wg.Go(func() { a.DrainAndStop(ctx) })
 	}
-	r.cfg.Agents.Start(ctx, start)
+	wg.Go(func() { r.cfg.Agents.Start(ctx, start) }) // requests wait for it, so it does not wait for look-ups
+	r.applyRules(ctx, conf)                          // if ctx has ended, agents end, too
+	r.step("starts and stops agents")
 	wg.Wait()
 	if bits := added(start); bits != 0 {
 		r.cfg.Clients.Notify(bits)
