@@ -90,7 +90,7 @@ func (o *Opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, 
 		var u *roothelper.Untrusted
 		switch {
 		case err == nil:
-			o.rights.Full(spec)
+			o.rights.Started(spec)
 			return p, p.Pipes, nil
 		case errors.Is(err, roothelper.ErrLost) && !o.Helper.EndDaemon:
 			err = privsep.ErrNoHelper

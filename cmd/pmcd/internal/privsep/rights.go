@@ -22,7 +22,10 @@ type Rights struct {
 	mu     sync.Mutex     // guards the following; agents start concurrently
 	lost   string         // how the root helper ended; "" if it runs
 	agents map[int]string // "runs as ..." by domain; no entry for agents with all their rights
-	warned string         // last warning about the configuration file
+	// untrusted says how users other than root can change the configuration file; "" if they cannot.
+	// It is what the root helper has found at its last start of an agent: Problems must not wait for
+	// a file system.
+	untrusted string
 }
 
 // ErrNoHelper takes the place of a *roothelper.Untrusted when the root helper has
@@ -39,6 +42,16 @@ func (r *Rights) Full(a *pmcdconf.Agent) {
 	delete(r.agents, a.Domain)
 }
 
+// Started records that the root helper has started an agent: with all its rights, from a
+// configuration file that only root can change.
+func (r *Rights) Started(a *pmcdconf.Agent) {
+	if r == nil {
+		return
+	}
+	r.Full(a)
+	r.setUntrusted("")
+}
+
 // Reduced records that an agent is started without root's rights because of why, and
 // logs a warning. lacks is what the agent cannot do then; "" if it is not known.
 func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
@@ -49,13 +62,16 @@ func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if lacks != "" {
 		text += "; " + lacks
 	}
-	if !r.reduce(a.Domain, text) {
-		return // already logged
-	}
 	var u *roothelper.Untrusted
 	isUntrusted := errors.As(why, &u)
-	if isUntrusted && u.Config {
+	switch {
+	case isUntrusted && u.Config:
 		r.warnConfig(u)
+	case isUntrusted: // the root helper checks the configuration file first
+		r.setUntrusted("")
+	}
+	if !r.reduce(a.Domain, text) {
+		return // already logged
 	}
 	message := "agent {agent:q} (dom {domain}) runs as {user}: {error}"
 	attrs := []any{"agent", a.Name, "domain", a.Domain, "user", r.user, "error", why}
@@ -86,37 +102,34 @@ func (r *Rights) reduce(domain int, text string) bool {
 
 // warnConfig logs one warning that users other than root can change the configuration file.
 func (r *Rights) warnConfig(u *roothelper.Untrusted) {
-	text := u.Error()
-	r.mu.Lock()
-	isNew := text != r.warned
-	r.warned = text
-	r.mu.Unlock()
-	if isNew {
+	if text := u.Error(); r.setUntrusted(text) {
 		r.log.Warn("all agents run as {user}: {error}; {remedy}", "user", r.user, "error", text,
 			"remedy", strings.Replace(r.Remedy(u), "run it", "run them", 1))
 	}
 }
 
-// checkConfig returns how users other than root can change the configuration file;
-// nil if they cannot.
-func (r *Rights) checkConfig() (u *roothelper.Untrusted) {
-	if r != nil && !r.trustAll {
-		errors.As(roothelper.CheckConfig(r.config), &u)
-	}
-	if u != nil && !u.Known() { // this user may not examine it; the root helper can
-		return nil
-	}
-	return u
+// setUntrusted records how users other than root can change the configuration file. It reports
+// whether that is new.
+func (r *Rights) setUntrusted(how string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.untrusted
+	r.untrusted = how
+	return was != how
 }
 
 // start logs a warning if users other than root can change the configuration file. It
 // returns an error if ctx ends before that is known.
 func (r *Rights) start(ctx context.Context) error {
-	checked := make(chan *roothelper.Untrusted, 1)
-	go func() { checked <- r.checkConfig() }()
+	if r.trustAll {
+		return nil
+	}
+	checked := make(chan error, 1)
+	go func() { checked <- roothelper.CheckConfig(r.config) }()
 	select {
-	case u := <-checked:
-		if u != nil {
+	case err := <-checked:
+		var u *roothelper.Untrusted
+		if errors.As(err, &u) && u.Known() { // else this user may not examine it; the root helper can
 			r.warnConfig(u)
 		}
 		return nil
@@ -143,18 +156,18 @@ func (r *Rights) Note(domain int) string {
 	return r.agents[domain]
 }
 
-// Problems returns lines about the rights of all agents.
+// Problems returns lines about the rights of all agents. It waits for no file system.
 func (r *Rights) Problems() (lines []string) {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.lost != "" {
 		lines = append(lines, fmt.Sprintf("%s; agents run as %s, without root's rights, until pmcd is restarted", r.lost, r.user))
 	}
-	r.mu.Unlock()
-	if u := r.checkConfig(); u != nil {
-		lines = append(lines, fmt.Sprintf("all agents run as %s: %v", r.user, u))
+	if r.untrusted != "" {
+		lines = append(lines, fmt.Sprintf("all agents run as %s: %s", r.user, r.untrusted))
 	}
 	return lines
 }
