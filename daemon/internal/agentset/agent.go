@@ -19,11 +19,12 @@ type Agent struct {
 	life    lifecycle
 	set     *Set
 	spec    atomic.Pointer[pmcdconf.Agent]
-	started chan struct{} // closed when the first start has succeeded or failed
+	started chan struct{} // closed when the first start has succeeded or failed, or hangs
 	latency latencyStats
 
 	// For superviseLoop.
 	superviseOnce sync.Once          // starts its goroutine
+	startedOnce   sync.Once          // closes started
 	startRequests chan chan struct{} // what is sent is closed when the start is over
 	stateChanged  chan struct{}      // holds one value when the state may have changed
 	ctx           context.Context    // ends when the agent is to stop; its cause is the reason
@@ -70,16 +71,11 @@ func (a *Agent) AwaitConn() *Conn {
 }
 
 // Started returns a channel that is closed when the first start has succeeded or
-// failed, or will not take place.
+// failed, hangs, or will not take place.
 func (a *Agent) Started() <-chan struct{} { return a.started }
 
-// markStarted wakes the requests that wait for the first start. superviseLoop calls it, or
-// stop if superviseLoop does not run.
-func (a *Agent) markStarted() {
-	if !closed(a.started) {
-		close(a.started)
-	}
-}
+// markStarted wakes the requests that wait for the first start.
+func (a *Agent) markStarted() { a.startedOnce.Do(func() { close(a.started) }) }
 
 // Fenced reports whether requests of clients are to be refused.
 func (a *Agent) Fenced() bool { return a.life.fenced.Load() }

@@ -171,3 +171,46 @@ func TestStopAgentAtEndOfStart(t *testing.T) {
 		})
 	}
 }
+
+// A start that does not end, not even with its context, as on a file system that does not answer,
+// delays the start of pmcd, requests, a reload that starts the agent and one that stops it, but not
+// for ever.
+func TestStartHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan struct{})
+		h := newHarness(t, nil, func(int, *fake) error { <-answers; return nil })
+		a := h.agent
+		took := func(what string, want time.Duration, f func()) {
+			t.Helper()
+			began := time.Now()
+			if f(); time.Since(began) != want {
+				t.Errorf("%s took %v, want %v", what, time.Since(began), want)
+			}
+		}
+		const limit = 6*time.Second + hangLimit
+		go took("a request", limit, func() {
+			if a.AwaitConn() != nil {
+				t.Error("a request has a connection")
+			}
+		})
+		took("the first start", limit, h.start)
+		took("a second one", limit, h.start)
+		if n := len(h.logs.With("has not ended within 16s")); n != 2 {
+			t.Errorf("%d lines in the log, want 2", n)
+		}
+		next := h.NewAgent(a.Spec())
+		next.StartAfter(a)
+		took("the reload that replaces it", hangLimit, func() { a.DrainAndStop(context.Background()) })
+		took("the start of the next one", limit, func() { next.start(context.Background()) })
+		close(answers)
+		synctest.Wait()
+		if !closed(a.gone) || !closed(h.last.dead) {
+			t.Error("the agent is left after the end of its start")
+		}
+		next.start(context.Background())
+		if next.Conn() == nil {
+			t.Error("the next one is not started")
+		}
+		next.stop(errTerminated)
+	})
+}

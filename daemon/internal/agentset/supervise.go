@@ -26,6 +26,10 @@ const idleCheckInterval = time.Second
 // that have begun before. Scripts that remove an agent wait for the reload.
 const drainTimeout = time.Second
 
+// hangLimit is how much longer than two starts may take (-q) the start of an agent is waited for, and
+// how long the end of one that a reload stops. The file system of the agent's file may not answer.
+const hangLimit = 10 * time.Second
+
 // Why pmcd stops an agent that has not failed.
 var (
 	errUnconfigured = errors.New("unconfigured")
@@ -34,8 +38,8 @@ var (
 
 // Start starts the agents of list that are down. It starts pmdaroot first, because other
 // agents connect to it once, at their start, and then all others at the same time. It
-// returns when all starts are over, or ctx ends. From then on each agent is supervised
-// until it is stopped.
+// returns when all starts are over or take too long, or ctx ends. From then on each agent is
+// supervised until it is stopped.
 func (s *Set) Start(ctx context.Context, list []*Agent) {
 	var wg sync.WaitGroup
 	for _, a := range list {
@@ -51,21 +55,31 @@ func (s *Set) Start(ctx context.Context, list []*Agent) {
 	wg.Wait()
 }
 
-// start starts a, if it is down, and waits until the start is over.
+// start starts a, if it is down, and waits until the start is over. If that takes too long, requests
+// do not wait any more either. The start goes on: a second one might not end either.
 func (a *Agent) start(ctx context.Context) {
 	a.superviseOnce.Do(func() { a.set.tasks.Go(func() { a.superviseLoop() }) })
+	limit := 2*a.set.cfg.HandshakeTimeout() + hangLimit // a restart may have begun
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	done := make(chan struct{})
 	select {
 	case a.startRequests <- done:
 	case <-a.gone:
 		return
-	case <-ctx.Done():
-		return
+	case <-limited.Done():
 	}
 	select {
 	case <-done:
+		return
 	case <-a.gone:
-	case <-ctx.Done():
+		return
+	case <-limited.Done():
+	}
+	if ctx.Err() == nil {
+		a.markStarted()
+		a.set.cfg.Log.Error("the start of agent {agent:q} (dom {domain}) has not ended within {waited}; requests fail until it ends: the file system of its file may not answer",
+			"agent", a.Name(), "domain", a.Domain, "waited", limit)
 	}
 }
 
@@ -88,15 +102,18 @@ func (s *Set) Stop(list []*Agent) {
 
 // DrainAndStop stops an agent that is no longer in pmcd.conf. It waits for the answers to
 // requests that have begun before, at most for drainTimeout. It returns when the agent's
-// process has ended, or ctx ends.
+// process has ended, after hangLimit, or when ctx ends.
 func (a *Agent) DrainAndStop(ctx context.Context) {
 	a.life.stopped() // before Conn: a start that succeeds now is over, or fails
 	if c := a.Conn(); c != nil {
 		c.inflight.drain(ctx, drainTimeout)
 	}
 	a.stop(errUnconfigured)
+	limit := time.NewTimer(hangLimit)
+	defer limit.Stop()
 	select {
 	case <-a.gone:
+	case <-limit.C: // its start hangs
 	case <-ctx.Done():
 	}
 }
