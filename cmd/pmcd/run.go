@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/status"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
@@ -55,6 +58,22 @@ func (s *server) handleHangups() {
 	for range s.hangups {
 		s.daemon.Reload()
 	}
+}
+
+// endLimit is how long the end of pmcd may take, of which three seconds are usual.
+const endLimit = 15 * time.Second
+
+// limitEnd calls late if this process still runs endLimit after the end of ctx. Reads of files, and
+// starts of agents, end only when their file systems answer.
+func limitEnd(ctx context.Context, late func()) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(endLimit, late) })
+}
+
+// exitLate ends this process, which does not end by itself.
+func (s *server) exitLate() {
+	s.log.Error("pmcd has not ended within {waited}, perhaps because a file system does not answer; it exits now", "waited", endLimit)
+	s.out.Finish()
+	os.Exit(cli.ExitError)
 }
 
 // handleEnds ends this process at SIGTERM and SIGINT. It ends with the program.

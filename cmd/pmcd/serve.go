@@ -198,6 +198,7 @@ func (s *server) openLog() error {
 		s.log.Warn("Warning: "+w.Message, append(w.Attrs, logtext.Bare())...)
 	}
 	go s.handleEnds()
+	limitEnd(s.ctx, s.exitLate)
 	return nil
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
@@ -58,4 +60,25 @@ func TestEndOfStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The end of pmcd has a limit, whatever it waits for. There is none before the end.
+func TestLimitEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		late := make(chan time.Time, 1)
+		limitEnd(ctx, func() { late <- time.Now() })
+		time.Sleep(time.Hour)
+		select {
+		case <-late:
+			t.Fatal("pmcd exits, and should not end")
+		default:
+		}
+		end()
+		began := time.Now()
+		if took := (<-late).Sub(began); took != endLimit {
+			t.Errorf("it exits after %v, want %v", took, endLimit)
+		}
+	})
 }
