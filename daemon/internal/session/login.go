@@ -131,6 +131,7 @@ func (r *request) exchangeLogin() (name string, err error) {
 		}
 		r.s.cpu.Release() // in TLS, it took one to decrypt the message
 		challenge, done, user, err := x.Step(ctx, in)
+		clear(in) // it may have a password
 		switch {
 		case err != nil:
 			return "", loginErrorOf(err)
@@ -161,7 +162,8 @@ func loginErrorOf(err error) error {
 	return e
 }
 
-// nextResponse waits for the next message of a login.
+// nextResponse waits for the next message of a login. It returns a copy, because checkClient
+// moves and reads input while the login waits for its turn.
 func (r *request) nextResponse() ([]byte, error) {
 	limit := r.s.srv.cfg.LoginTime
 	b, err := r.nextPDU(time.Now().Add(limit))
@@ -183,7 +185,7 @@ func (r *request) nextResponse() ([]byte, error) {
 		// The code of the attribute does not matter.
 		if len(b) >= pdu.HeaderLen+4 && len(b)-pdu.HeaderLen-4 <= sasl.MaxPayload {
 			if _, err := pdu.ParseInto(b, &m); err == nil {
-				return m.Value, nil
+				return bytes.Clone(m.Value), nil
 			}
 		}
 	}

@@ -68,6 +68,7 @@ func (r *request) answer() error {
 			if err := r.s.awaitAnswer(); err != nil {
 				return err
 			}
+			_, t, _ := pdu.Header(b) // in a login, the input after b replaces it
 			r.s.begin()
 			r.s.cpu.Take()
 			if err := r.dispatch(b); err != nil {
@@ -77,7 +78,7 @@ func (r *request) answer() error {
 				return nil
 			}
 			// A profile has used no buffer, and shares the slot of the next request.
-			if _, t, _ := pdu.Header(b); t != pdu.TypeProfile {
+			if t != pdu.TypeProfile {
 				r.calls.FreeLarge() // the next one may have to wait for an agent
 				r.s.cpu.Release()
 				profile = false
