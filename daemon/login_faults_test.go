@@ -125,6 +125,24 @@ func TestPeerLoginFlood(t *testing.T) {
 	other.served("afterwards", true)
 }
 
+// A helper that hangs fails the login that notices it, and is replaced for the next one. It has
+// its own time, also if a client has less.
+func TestPeerLoginHelperStopped(t *testing.T) {
+	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = 4*time.Second, 5*time.Second })
+	h.begun("tcp").Conn.Close()
+	_, helper := h.helper()
+	if err := syscall.Kill(helper.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := h.greeted("tcp")
+	c.creds(pdu.FeatureAuth)
+	c.want("with a helper that is stopped", "-21345")
+	h.awaitLogged(t, "the SASL helper does not answer; the next login starts another one")
+	c.plain(0, "root", "root")
+	c.served("after the next login", true)
+	testutil.WaitEnded(t, helper.PID())
+}
+
 // A reload has the next login use the configuration of SASL as it is then. A login that is
 // under way goes on.
 func TestPeerLoginReload(t *testing.T) {

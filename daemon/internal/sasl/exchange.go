@@ -50,12 +50,16 @@ const maxSteps = 16
 
 // Begin begins a login. It returns the mechanisms that the client can choose from, in a list
 // with blanks between them. The login ends when a method of the Exchange returns an error or
-// done, or by Close. Errors are an *Error, the cause of the end of ctx, or wrap that of l.Check.
+// done, or by Close. Errors are an *Error, the cause of the end of ctx,
+// context.DeadlineExceeded if its turn did not come in time, or wrap that of l.Check. ctx should
+// have no deadline: it could end before a helper that hangs has had its time, and is replaced.
 func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	if err := h.Available(); err != nil {
 		return nil, "", failed("%v", err)
 	}
-	use, err := h.logins.acquire(ctx, &l, h.evict)
+	wait, cancel := context.WithTimeout(ctx, h.opt.Timeout)
+	defer cancel()
+	use, err := h.logins.acquire(wait, &l, h.evict)
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,7 +73,7 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	h.lastID++
 	e.id = h.lastID
 	h.mu.Unlock()
-	mechs, err := e.begin(ctx)
+	mechs, err := e.begin(ctx, wait)
 	if err != nil {
 		e.Close()
 		return nil, "", err
@@ -77,10 +81,10 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	return e, mechs, nil
 }
 
-// begin has the helper fork the child.
-func (e *Exchange) begin(ctx context.Context) (mechs string, err error) {
+// begin has the helper fork the child. It waits for its turn until the end of wait.
+func (e *Exchange) begin(ctx, wait context.Context) (mechs string, err error) {
 	h := e.host
-	release, err := h.calls.acquireFor(ctx, &e.login, quantum)
+	release, err := h.calls.acquireFor(wait, &e.login, quantum)
 	if err != nil {
 		return "", err
 	}

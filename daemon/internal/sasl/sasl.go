@@ -41,8 +41,8 @@ type Options struct {
 	Start func(sock *os.File, probe bool) (Process, error)
 	// Log is for lines that clients can cause again and again.
 	Log *diag.LogLimiter
-	// Timeout is how long the library may take for a message; the default is 10 s, as long as
-	// C pmcd waits for a client.
+	// Timeout is how long the library may take for a message, and how long a login may wait for
+	// its turn to begin; the default is 10 s, as long as C pmcd waits for a client.
 	Timeout time.Duration
 	// MaxLogins is how many logins can be under way; the default is 64, the most 200.
 	MaxLogins int

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -105,7 +104,7 @@ func (r *request) checkClient() error {
 func (r *request) exchangeLogin() (name string, err error) {
 	r.s.BeforeWait() // logins have turns of their own
 	ctx := r.s.srv.serving
-	x, mechs, err := r.beginLogin(ctx)
+	x, mechs, err := r.s.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.s.cipherBits(), Key: r.s.client.Key, Check: r.checkClient})
 	if err != nil {
 		return "", loginErrorOf(err)
 	}
@@ -140,13 +139,6 @@ func (r *request) exchangeLogin() (name string, err error) {
 		}
 		answer = challenge
 	}
-}
-
-// beginLogin begins a login when fewer than the limit are in progress.
-func (r *request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.s.srv.cfg.LoginTime)
-	defer cancel()
-	return r.s.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.s.cipherBits(), Key: r.s.client.Key, Check: r.checkClient})
 }
 
 // loginErrorOf returns an error of package sasl as a *loginError, or that of a disconnect.
