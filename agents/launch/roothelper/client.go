@@ -138,10 +138,10 @@ func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os
 	m.id = c.lastID
 	c.requests[m.id] = &request{pipes, answer}
 	c.mu.Unlock()
-	err := withFDs(files, func(fds []int) error { return c.conn.send(m, fds...) })
+	err := withFDs(files, func(fds []int) error { return c.send(ctx, m, fds...) })
 	if err != nil {
 		c.abandon(m.id)
-		return reply{err: errors.Join(ErrLost, err)}
+		return reply{err: err}
 	}
 	select {
 	case r := <-answer:
@@ -157,6 +157,29 @@ func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os
 		return r
 	default:
 		return reply{err: err}
+	}
+}
+
+// retryTime is how often send tries again.
+const retryTime = 100 * time.Millisecond
+
+// send sends m and the descriptors fds. A root helper that hangs does not read, and the socket
+// becomes full: then send tries again until ctx ends, and returns the cause.
+func (c *Client) send(ctx context.Context, m message, fds ...int) error {
+	for {
+		switch err := c.conn.trySend(m, fds...); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, syscall.EAGAIN):
+			return errors.Join(ErrLost, err)
+		}
+		select {
+		case <-time.After(retryTime):
+		case <-c.lost:
+			return ErrLost
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -92,5 +94,56 @@ func TestContainers(t *testing.T) {
 	must(t, r.close())
 	if _, err := r.HostName(t.Context(), "box"); !errors.Is(err, ErrLost) {
 		t.Errorf("after the end of the root helper: %v", err)
+	}
+}
+
+// A root helper that hangs, and does not read, delays a request and Stop only until their
+// contexts end. It stops the process when it reads again.
+func TestHelperHangs(t *testing.T) {
+	c, socket, err := pair()
+	must(t, err)
+	other, err := newConn(socket)
+	must(t, err)
+	defer other.Close()
+	client := newClient(c, time.Millisecond)
+	must(t, c.SetWriteBuffer(1)) // the kernel's least
+	canceled, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	cancel(gone)
+	finishes(t, "requests", func() {
+		for range 20 { // more than the buffer has room for
+			if _, err := client.HostName(canceled, "box"); !errors.Is(err, gone) {
+				t.Errorf("HostName: %v", err)
+			}
+		}
+	})
+	p := &Process{client: client, id: 4711, done: make(chan struct{}), stopped: make(chan struct{})}
+	finishes(t, "Stop", func() { p.Stop(canceled) })
+	finishes(t, "the message that stops the process", func() {
+		for {
+			m, _, err := other.receive()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if m.kind == msgStop && m.id == p.id {
+				return
+			}
+		}
+	})
+}
+
+// finishes fails the test unless f returns.
+func finishes(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(testutil.Hangs):
+		t.Fatalf("no end of %s", what)
 	}
 }

@@ -51,12 +51,14 @@ func (p *Process) Stop(ctx context.Context) {
 	if p.Pipes != nil {
 		p.Pipes.Close()
 	}
-	p.client.conn.send(message{kind: msgStop, id: p.id})
+	// If the root helper hangs, these wait until it reads or ends. Stop does not.
+	send := func(now bool) { p.client.send(context.Background(), message{kind: msgStop, id: p.id, now: now}) }
+	go send(false)
 	select {
 	case <-p.stopped:
 	case <-p.client.lost:
 	case <-ctx.Done():
-		p.client.conn.send(message{kind: msgStop, id: p.id, now: true})
+		go send(true)
 		t := time.NewTimer(p.client.stopTimeout)
 		defer t.Stop()
 		select {

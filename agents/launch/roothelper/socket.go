@@ -1,6 +1,7 @@
 package roothelper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -49,6 +50,25 @@ func (c conn) send(m message, fds ...int) error {
 	}
 	_, _, err := c.WriteMsgUnix(m.append(nil), oob, nil)
 	return err
+}
+
+// trySend is send, but returns EAGAIN if the socket is full. A write deadline would be that of
+// other goroutines that send, too.
+func (c conn) trySend(m message, fds ...int) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = syscall.UnixRights(fds...)
+	}
+	var inner error
+	err = raw.Write(func(fd uintptr) bool {
+		inner = syscall.Sendmsg(int(fd), m.append(nil), oob, nil, syscall.MSG_DONTWAIT)
+		return true
+	})
+	return cmp.Or(err, inner)
 }
 
 // maxFiles is the most descriptors that come with a message.
