@@ -3,12 +3,14 @@
 package child
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -36,7 +38,8 @@ type Process struct {
 
 // A Spec says which program to start and how. The child inherits the working
 // directory and the umask of the caller, and its environment if Env is nil. No
-// shell is involved (pmcd(1), CONFIGURATION).
+// shell is involved (pmcd(1), CONFIGURATION), unless the program is a script
+// without "#!".
 type Spec struct {
 	Argv []string
 	// Path is the program; "" is Argv[0]. It is searched for in PATH.
@@ -58,21 +61,24 @@ type Spec struct {
 	deathSignal syscall.Signal // sent to the child when the thread that started it ends; 0 is none
 }
 
+// shell executes a script without "#!", as execvp(3), which C pmcd uses, does.
+const shell = "/bin/sh"
+
+// Interpreter returns the words of the command that executes a script, which begins with first.
+func Interpreter(first []byte) []string {
+	line, _, _ := bytes.Cut(first, []byte("\n"))
+	line, ok := bytes.CutPrefix(line, []byte("#!"))
+	if words := strings.Fields(string(line)); ok && len(words) > 0 {
+		return words
+	}
+	return []string{shell}
+}
+
 // Start runs a child. It has no context, because the child goes on when Start has
 // returned: Stop ends it.
 func Start(spec Spec) (*Process, error) {
-	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])),
-		done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
-	p.cmd.Args = spec.Argv
-	// With a process group of its own the child does not get signals of the
-	// terminal, and Stop can end the processes that the child has started.
-	// C pmcd differs: its agents stay in its process group.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
-	p.cmd.Env, p.cmd.ExtraFiles = spec.Env, spec.Files
-	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
-	if spec.Stdin != nil { // a nil *os.File is not a nil io.Reader
-		p.cmd.Stdin = spec.Stdin
-	}
+	p := &Process{done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
+	stdin, stdout := spec.Stdin, spec.Stderr
 	if spec.Pipes {
 		// MakePipes and not Cmd.StdoutPipe: Wait closes the read end of the
 		// latter, although there may be output of the child in it.
@@ -86,10 +92,18 @@ func Start(spec Spec) (*Process, error) {
 		// programs need. The ends of this process stay non-blocking, so that
 		// deadlines work and Close ends a Read. Neither works after a call of
 		// Fd.
-		p.cmd.Stdin, p.cmd.Stdout = in, out
+		stdin, stdout = in, out
 		p.Pipes = pipes
 	}
-	if err := p.cmd.Start(); err != nil {
+	p.cmd = spec.command(cmp.Or(spec.Path, spec.Argv[0]), spec.Argv, stdin, stdout)
+	err := p.cmd.Start()
+	if errors.Is(err, syscall.ENOEXEC) {
+		script := spec.command(shell, append([]string{shell, p.cmd.Path}, spec.Argv[1:]...), stdin, stdout)
+		if script.Start() == nil {
+			p.cmd, err = script, nil
+		}
+	}
+	if err != nil {
 		if p.Pipes != nil {
 			p.Pipes.Close()
 		}
@@ -106,6 +120,22 @@ func Start(spec Spec) (*Process, error) {
 		p.cmd.Wait()
 	}()
 	return p, nil
+}
+
+// command returns the command of a child with these standard files.
+func (spec *Spec) command(path string, argv []string, stdin, stdout *os.File) *exec.Cmd {
+	cmd := exec.Command(path)
+	cmd.Args = argv
+	// With a process group of its own the child does not get signals of the
+	// terminal, and Stop can end the processes that the child has started.
+	// C pmcd differs: its agents stay in its process group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
+	cmd.Env, cmd.ExtraFiles = spec.Env, spec.Files
+	cmd.Stdout, cmd.Stderr = stdout, spec.Stderr
+	if stdin != nil { // a nil *os.File is not a nil io.Reader
+		cmd.Stdin = stdin
+	}
+	return cmd
 }
 
 // PID returns the process id of the child.

@@ -257,6 +257,36 @@ func TestNotReapedBeforeStop(t *testing.T) {
 	}
 }
 
+// A script without an interpreter is executed by the shell, as by execvp(3) for C pmcd.
+func TestScriptWithoutInterpreter(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", os.Getenv("PATH")+":"+dir)
+	agent := filepath.Join(dir, "agent")
+	for _, first := range []string{"", "#!\n", "# a comment\n"} {
+		if err := os.WriteFile(agent, []byte(first+"read line; echo $0 $* $line"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range []Spec{
+			{Argv: []string{agent, "-d", "7"}},
+			{Argv: []string{"agent", "-d", "7"}},
+			{Argv: []string{"x", "-d", "7"}, Path: agent},
+		} {
+			spec.Pipes, spec.Stderr = true, os.Stderr
+			p, err := Start(spec)
+			if err != nil {
+				t.Errorf("%q, %v: %v", first, spec.Argv, err)
+				continue
+			}
+			p.Pipes.Write([]byte("input\n"))
+			out, _ := io.ReadAll(p.Pipes)
+			if want := agent + " -d 7 input\n"; string(out) != want {
+				t.Errorf("%q, %v: got %q, want %q", first, spec.Argv, out, want)
+			}
+			stop(p, time.Second)
+		}
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	before, _ := os.ReadDir("/proc/self/fd")
 	if _, err := Start(Spec{Argv: []string{"/no/such/agent"}, Pipes: true, Stderr: os.Stderr}); err == nil {

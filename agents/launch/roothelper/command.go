@@ -3,6 +3,7 @@ package roothelper
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"io"
 	"os"
@@ -153,13 +154,13 @@ func checkExecutable(program string, uid uint32) error {
 	return checkInterpreter(0, program, uid)
 }
 
-// checkInterpreter checks the interpreter of a file if the file is a script. The
+// checkInterpreter checks the interpreter of a file unless the file is a program. The
 // file was reached through depth scripts, and only root can change it.
 func checkInterpreter(depth int, file string, uid uint32) error {
 	if depth == maxDepth {
 		return nil // the kernel does not execute it
 	}
-	words, err := shebang(file)
+	words, err := interpreter(file)
 	if err != nil || len(words) == 0 {
 		return err
 	}
@@ -177,10 +178,10 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 	return checkInterpreter(depth+1, words[0], uid)
 }
 
-// shebang returns the words of the first line of a script, or none for any other
-// file. A file that cannot be read is not trusted, since its interpreter is not
-// known.
-func shebang(path string) ([]string, error) {
+// interpreter returns the words of the first line of a script, or those of the shell if it has
+// none, or no words for a program. A file that cannot be read is not trusted, since its
+// interpreter is not known.
+func interpreter(path string) ([]string, error) {
 	f, err := regular.Open(path)
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
@@ -193,12 +194,10 @@ func shebang(path string) ([]string, error) {
 	if err != nil && err != io.EOF {
 		return nil, lookupError(err, toRead)
 	}
-	line, ok := bytes.CutPrefix(first, []byte("#!"))
-	if !ok {
+	if bytes.HasPrefix(first, []byte(elf.ELFMAG)) {
 		return nil, nil
 	}
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return strings.Fields(string(line)), nil
+	return child.Interpreter(first), nil
 }
 
 // codePaths returns the parts of an argument that can be the path of code: the

@@ -235,3 +235,17 @@ func TestTrustedInstall(t *testing.T) {
 		})
 	}
 }
+
+// The interpreter of a script without one is the shell.
+func TestInterpreter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	for text, want := range map[string]string{
+		"#!/bin/perl -w\n": "/bin/perl -w", "#! \n/bin/perl": "/bin/sh", "echo": "/bin/sh", "": "/bin/sh", "\x7fELF\x02": "",
+	} {
+		must(t, os.WriteFile(file, []byte(text), 0o755))
+		words, err := interpreter(file)
+		if got := strings.Join(words, " "); got != want || err != nil {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}

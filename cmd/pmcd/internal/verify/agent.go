@@ -83,17 +83,7 @@ func checkProgram(name string) error {
 	if bytes.HasPrefix(first, []byte(elf.ELFMAG)) {
 		return nil
 	}
-	line, ok := bytes.CutPrefix(first, []byte("#!"))
-	if !ok {
-		//lint:ignore ST1005 "#!" is the end of a name
-		return fmt.Errorf("cannot run %s: neither a program nor a script that begins with #!", name)
-	}
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	words := strings.Fields(string(line))
-	if len(words) == 0 {
-		//lint:ignore ST1005 "#!" is the end of a name
-		return fmt.Errorf("cannot run %s: nothing after #!", name)
-	}
+	words := child.Interpreter(first)
 	if filepath.Base(words[0]) == "env" && len(words) == 2 {
 		words = words[1:]
 	}

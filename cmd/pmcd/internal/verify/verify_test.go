@@ -131,9 +131,7 @@ conf:2:3: Warning: agent "b": there is no nonesuch in PATH (/usr/bin:/bin)
 conf:4:1: Warning: agent "c d": cannot run ./data: permission denied
 conf:5:1: Warning: agent "e": cannot run ./dir: is a directory
 conf:6:1: Warning: agent "f": cannot run ./script: its interpreter is /none: no such file or directory
-conf:7:1: Warning: agent "g": cannot run ./empty: nothing after #!
 conf:8:1: Warning: agent "h": cannot run ./env: its interpreter is nonesuch: executable file not found in $PATH
-conf:9:1: Warning: agent "i": cannot run ./none: neither a program nor a script that begins with #!
 `},
 		{"built-in agents for programs", map[string]string{
 			"conf": "xfs 11 pipe binary /none/pmdaxfs -d 11\nkvm 95 pipe binary /none/pmdakvm -x -d 95\n" +
