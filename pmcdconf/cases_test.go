@@ -358,7 +358,7 @@ var fileCases = []fileCase{
 	{name: "one name clashes for all it means", conf: head + "allow * : all; disallow * : all;\n",
 		problems: []string{"conf:3:25 pmcd config[line 3]: Error: access control error for host '*': permission clash for host .* with earlier statement for .* at conf:3:7"}},
 	{name: "one name clashes for a part of what it means", conf: head + "allow \"local:*\" : all; disallow * : all;\n", ok: true, agents: aDSO,
-		rules: "yy 127.0.0.1; yy /; nn 0.0.0.0/0.0.0.0; nn ::/::",
+		rules:    "yy 127.0.0.1; yy /; nn 0.0.0.0/0.0.0.0; nn ::/::",
 		problems: []string{"conf:3:33 Warning: access control error for host '*': permission clash for host unix: with earlier statement for unix: at conf:3:7, which stays in force"}},
 	{name: "all clashes and mistakes in order", conf: head + "allow 192.0.2.2 : all; disallow 192.0.2.3,\n192.0.2.2 : store;\ndisallow\n192.0.2.2 : store;\nfoo;\n",
 		problems: []string{

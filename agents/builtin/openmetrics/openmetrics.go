@@ -186,8 +186,14 @@ func (a *agent) adopt(s *source) {
 		m.named = true
 		a.changed = true
 	}
+	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
+	for _, m := range fresh {
+		if m.unitsErr != nil {
+			a.log.Warn("{source}: metric {metric} has no units: {error}", "source", s.path, "metric", clip(m.sample), "error", m.unitsErr)
+		}
+	}
 	for i, m := range leftOut {
 		a.log.Warn("source {source}: metric {metric} is left out: {error}", "source", s.name, "metric", clip(m.sample), "error", errs[i])
 	}

@@ -237,9 +237,6 @@ func (s *source) commit() error {
 		}
 		s.byItem[m.item] = m
 		s.fresh = append(s.fresh, m)
-		if m.unitsErr != nil {
-			s.log.Warn("{source}: metric {metric} has no units: {error}", "source", s.path, "metric", clip(m.sample), "error", m.unitsErr)
-		}
 	}
 	s.pending = wait
 	return err

@@ -19,7 +19,6 @@ var mayHold = map[string]string{
 	"agents/builtin/root/socket.go check s.mu":                 "the same",
 	"agents/builtin/root/table.go warn caller":                 "the same",
 	"agents/mmv/registry.go unpublish caller":                  "the application waits for its own file",
-	"agents/transport/container/process.go process p.starting": "Notify does not take it",
 	"agents/wire/client.go Send c.sendMu":                      "Notify takes it only if no request has a slot",
 }
 
