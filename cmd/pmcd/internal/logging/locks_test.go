@@ -15,11 +15,11 @@ import (
 // mayHold has locks that a function may hold during a line of the log, a file operation or a
 // wait, and why.
 var mayHold = map[string]string{
-	"agents/builtin/root/socket.go stopListening caller":       "a lock of that agent's own clients",
-	"agents/builtin/root/socket.go check s.mu":                 "the same",
-	"agents/builtin/root/table.go warn caller":                 "the same",
-	"agents/mmv/registry.go unpublish caller":                  "the application waits for its own file",
-	"agents/wire/client.go Send c.sendMu":                      "Notify takes it only if no request has a slot",
+	"agents/builtin/root/socket.go stopListening caller": "a lock of that agent's own clients",
+	"agents/builtin/root/socket.go check s.mu":           "the same",
+	"agents/builtin/root/table.go warn caller":           "the same",
+	"agents/mmv/registry.go unpublish caller":            "the application waits for its own file",
+	"agents/wire/client.go Send c.sendMu":                "Notify takes it only if no request has a slot",
 }
 
 // No lock is held during a line of the log, a file operation, the start of a process or a wait:
