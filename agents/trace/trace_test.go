@@ -289,7 +289,7 @@ func TestLocalhost(t *testing.T) {
 	a := startAgent(t)
 	c := New(Options{
 		Port:           a.Addr().(*net.TCPAddr).Port,
-		ConnectTimeout: 10 * time.Millisecond,
+		ConnectTimeout: time.Second,
 		RequestTimeout: testutil.Hangs,
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if strings.HasPrefix(addr, "localhost:") && ctx.Err() == nil {

@@ -88,8 +88,13 @@ func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.pid != pid { // the first request, or the container was restarted
-		v.leaveView(c)
+	if old := c.pid; old != pid { // the first request, or the container was restarted
+		for _, other := range v.clients {
+			if other.pid == old {
+				other.pid = 0
+			}
+		}
+		delete(v.containers, old)
 	}
 	w := v.containers[pid]
 	if w == nil {

@@ -76,10 +76,10 @@ func (c *cpuInfoFile) read(context.Context, *pmda.Request) error {
 //	processor	: 0
 //
 // On some machines there is one block for all CPUs, before or after these lines. On others, such as
-// ppc64le and the Raspberry Pi, lines for all CPUs are behind the last block and an empty line.
+// ppc64le and the Raspberry Pi, lines for all CPUs are after the last block and an empty line.
 //
 // C differs: it counts blocks, and so assigns the block of the next CPU to a CPU
-// that is offline. Only the last CPU has the lines behind the last block.
+// that is offline. Only the last CPU has the lines after the last block.
 func (c *cpuInfoFile) parse(b []byte) {
 	for _, p := range c.stat.cpus {
 		if p != nil {

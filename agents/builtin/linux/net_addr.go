@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"net/netip"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -73,6 +74,10 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	}
 	a.ipv4, a.labels = a.ipv4[:0], a.labels[:0]
 	err := a.h.ipv4(a.addIPv4) // in a container, on another goroutine
+	interrupted := errors.Is(err, errInterrupted)
+	if interrupted { // the addresses in the reply are better than none
+		err = nil
+	}
 	for _, i := range a.ipv4 {
 		if d := a.instance(i.label); !d.inet.IsValid() {
 			d.inet = i.addr
@@ -81,7 +86,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	b, err6 := a.inet6.Read()
 	a.parse6(b)
 	err = cmp.Or(err, err6, a.h.checkpoint())
-	if err == nil {
+	if err == nil && !interrupted {
 		a.generation = a.h.netGeneration
 	}
 	return err

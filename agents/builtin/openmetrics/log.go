@@ -14,7 +14,7 @@ func (a *agent) complainOnce(path, format string, args ...any) {
 	}
 }
 
-// clip returns the begin of the name of a metric, which is text of the page, for the log.
+// clip returns the beginning of the name of a metric, which is text of the page, for the log.
 func clip(name string) string { return name[:min(len(name), 200)] }
 
 // reportInterval is how often at most other errors of a source are logged: some have the numbers of

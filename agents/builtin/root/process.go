@@ -208,10 +208,16 @@ func (p *procfs) monitored() map[string]monitored {
 		}
 		child := p.child(pid)
 		ofUser := m.uid != 0
-		if old, ok := found[m.id]; child == 0 || ok && old.uid == 0 || n[ofUser] == p.maxMonitors {
+		old, ok := found[m.id]
+		switch known := ok && (old.uid != 0) == ofUser; {
+		case child == 0, ok && old.uid == 0, !known && n[ofUser] == p.maxMonitors:
 			continue
+		case !known:
+			n[ofUser]++
+			if ok { // a user's has the id of this one
+				n[true]--
+			}
 		}
-		n[ofUser]++
 		found[m.id] = monitored{m, child}
 	}
 	return found

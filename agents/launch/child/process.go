@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // A Process is a child.
@@ -97,7 +101,7 @@ func Start(spec Spec) (*Process, error) {
 	}
 	p.cmd = spec.command(cmp.Or(spec.Path, spec.Argv[0]), spec.Argv, stdin, stdout)
 	err := p.cmd.Start()
-	if errors.Is(err, syscall.ENOEXEC) {
+	if errors.Is(err, syscall.ENOEXEC) && !isProgram(p.cmd.Path) {
 		script := spec.command(shell, append([]string{shell, p.cmd.Path}, spec.Argv[1:]...), stdin, stdout)
 		if script.Start() == nil {
 			p.cmd, err = script, nil
@@ -120,6 +124,19 @@ func Start(spec Spec) (*Process, error) {
 		p.cmd.Wait()
 	}()
 	return p, nil
+}
+
+// isProgram reports whether a file is a program, perhaps of another architecture. The shell of
+// execvp(3) would take it for a script.
+func isProgram(path string) bool {
+	f, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == elf.ELFMAG
 }
 
 // command returns the command of a child with these standard files.

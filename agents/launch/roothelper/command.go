@@ -178,9 +178,9 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 	return checkInterpreter(depth+1, words[0], uid)
 }
 
-// interpreter returns the words of the first line of a script, or those of the shell if it has
-// none, or no words for a program. A file that cannot be read is not trusted, since its
-// interpreter is not known.
+// interpreter returns the words of the first line of a script; of an executable file without "#!"
+// those of the shell; or no words for a program or another file. A file that cannot be read is not
+// trusted, since its interpreter is not known.
 func interpreter(path string) ([]string, error) {
 	f, err := regular.Open(path)
 	switch {
@@ -194,8 +194,11 @@ func interpreter(path string) ([]string, error) {
 	if err != nil && err != io.EOF {
 		return nil, lookupError(err, toRead)
 	}
-	if bytes.HasPrefix(first, []byte(elf.ELFMAG)) {
-		return nil, nil
+	if !bytes.HasPrefix(first, []byte("#!")) {
+		info, err := f.Stat()
+		if err != nil || info.Mode()&0o111 == 0 || bytes.HasPrefix(first, []byte(elf.ELFMAG)) {
+			return nil, err
+		}
 	}
 	return child.Interpreter(first), nil
 }

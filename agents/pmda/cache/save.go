@@ -56,7 +56,7 @@ func (c *Cache) Save() (int, error) {
 	return n, nil
 }
 
-// TrySave waits for saveInterval after a failed Save, and after maxSaves of them.
+// TrySave calls Save at most maxSaves times in saveInterval, and not for that time after a failure.
 const (
 	saveInterval = time.Minute
 	maxSaves     = 10

@@ -15,7 +15,7 @@ const (
 	connected   reason = iota
 	noPmdaroot         // and so there are no containers
 	noContainer        // that the client has chosen
-	noProcess          // it has failed
+	noProcess          // it has failed, or others start it
 )
 
 // process returns the connection to the process, which is started within timeout
@@ -26,10 +26,12 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 	if timeout <= 0 {
 		timeout = lateGrace
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
 	select {
 	case p.starting <- struct{}{}:
 		defer func() { <-p.starting }()
-	case <-time.After(timeout):
+	case <-ctx.Done():
 		return nil, noProcess
 	}
 	p.mu.Lock()
@@ -46,8 +48,6 @@ func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, re
 	case wait:
 		return nil, noProcess
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
 	if !p.opt.Exists(ctx, name) {
 		return nil, noContainer
 	}
@@ -85,7 +85,7 @@ func (p *Proxy) adopt(conn *transport.Conn) {
 }
 
 // available reports whether there may be containers, as of now or a second ago.
-// The caller has filled starting.
+// The caller holds starting.
 func (p *Proxy) available() bool {
 	if now := p.opt.Now(); now.Sub(p.looked) >= recheck {
 		p.looked, p.possible = now, p.opt.Available()

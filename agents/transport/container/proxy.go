@@ -31,7 +31,7 @@ type Proxy struct {
 
 	chosenCount atomic.Int32 // len(chosen)
 
-	starting chan struct{} // full while the process is started; filled before mu is locked; guards the following
+	starting chan struct{} // a semaphore, held while the process is started, taken before mu; guards the following
 	looked   time.Time     // when available was last set
 	possible bool          // what Available said
 

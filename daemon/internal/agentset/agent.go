@@ -25,6 +25,7 @@ type Agent struct {
 	// For superviseLoop.
 	superviseOnce sync.Once          // starts its goroutine
 	startedOnce   sync.Once          // closes started
+	overdue       atomic.Bool        // start has not waited for the end of a start
 	startRequests chan chan struct{} // what is sent is closed when the start is over
 	stateChanged  chan struct{}      // holds one value when the state may have changed
 	ctx           context.Context    // ends when the agent is to stop; its cause is the reason

@@ -77,6 +77,7 @@ func (a *Agent) start(ctx context.Context) {
 	case <-limited.Done():
 	}
 	if ctx.Err() == nil {
+		a.overdue.Store(true)
 		a.markStarted()
 		a.set.cfg.Log.Error("the start of agent {agent:q} (dom {domain}) has not ended within {waited}; requests fail until it ends: the file system of its file may not answer",
 			"agent", a.Name(), "domain", a.Domain, "waited", limit)
@@ -171,7 +172,7 @@ func (a *Agent) superviseLoop() {
 				last = stderrTail(e.StderrTail)
 			}
 			restart = a.failed(a.life.startFailed, "cannot start {agent:q} agent (dom {domain})", why, last)
-		case err == nil && requested == nil:
+		case err == nil && (requested == nil || a.overdue.Swap(false)): // clients learn that it has started
 			cfg.Observer.AgentRestarted(a, quiet)
 		}
 		a.markStarted()

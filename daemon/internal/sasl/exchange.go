@@ -63,7 +63,9 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	hp, err := h.acquire(ctx)
+	start, cancelStart := context.WithTimeout(ctx, 2*h.opt.Timeout)
+	defer cancelStart()
+	hp, err := h.acquire(start)
 	if err != nil {
 		use.End()
 		return nil, "", err

@@ -69,7 +69,9 @@ func (w *Warnings) Warn(err error) {
 	}
 	if text != w.last && w.lines < maxLines {
 		w.last = text
-		w.lines++
+		if w.lines++; w.lines == maxLines {
+			text += "; more lines of this kind are left out for an hour"
+		}
 		w.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }

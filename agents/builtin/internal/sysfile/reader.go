@@ -310,7 +310,7 @@ func (r *Reader) ListUntil(f func(name []byte, typ byte) error) error {
 }
 
 // CountFDs returns the number of names in a directory that is fd of a process. Since Linux 6.2 it
-// is the size of the directory, which stat(2) tells also those who may not list it. Else CountFDs
+// is the size of the directory, which stat(2) tells also without the right to list it. Else CountFDs
 // calls each for each name, until that returns an error.
 func (r *Reader) CountFDs(each func() error) (n uint64, err error) {
 	fd, err := r.openPath(syscall.O_DIRECTORY)

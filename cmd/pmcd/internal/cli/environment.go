@@ -104,7 +104,7 @@ func (opt *Options) completeFiles(getenv func(string) string) error {
 		opt.Socket = filepath.Join(dir, "pmcd.socket")
 	}
 	opt.TLSConf = getenv("PCP_TLSCONF_PATH")
-	if opt.TLSConf == "" && !opt.onlyEmbedded { // a pmcd with --embedded may run beside PCP's, and not be able to read its key
+	if opt.TLSConf == "" && (opt.preferEmbedded || !opt.Embedded) { // any user may start others, and not be able to read the key
 		opt.TLSConf = tlsconf.DefaultPath
 	}
 	if opt.Embedded {

@@ -50,7 +50,6 @@ type Options struct {
 	Service          bool   // -F, or a service manager or a script of it has started this process
 	FailureFile      string // where failures at the start are copied; "" is the terminal
 	Embedded         bool   // serve what is compiled in
-	onlyEmbedded     bool   // --embedded
 	preferEmbedded   bool   // --prefer-embedded
 	EndWithRoot      bool   // --exit-without-helper
 	Named            bool   // -c, -n or -N
@@ -112,7 +111,6 @@ func Parse(args []string) (*Options, error) {
 	if opt.Embedded && opt.Named {
 		e.add("--embedded does not go with -c, -n or -N")
 	}
-	opt.onlyEmbedded = opt.Embedded
 	if opt.preferEmbedded && !opt.Named {
 		opt.Embedded = true
 	}

@@ -99,7 +99,7 @@ func TestOptions(t *testing.T) {
 		{"what is compiled in, preferred", "-f --prefer-embedded", func(o *Options) { o.Foreground, o.Embedded, o.preferEmbedded = true, true, true }},
 		{"a file is preferred to what is compiled in", "--prefer-embedded -c conf", func(o *Options) { o.Config, o.Named, o.preferEmbedded = "conf", true, true }},
 		{"end of the helper", "--exit-without-helper", func(o *Options) { o.EndWithRoot = true }},
-		{"what is compiled in", "-f --embedded", func(o *Options) { o.Foreground, o.Embedded, o.onlyEmbedded = true, true, true }},
+		{"what is compiled in", "-f --embedded", func(o *Options) { o.Foreground, o.Embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *Options) { o.MaxPDU = 64 }},
 	}
 	for _, tt := range tests {
@@ -233,7 +233,7 @@ func TestEnvironment(t *testing.T) {
 			"embedded", "--embedded", map[string]string{"PMCD_SOCKET": "/s", "PCP_PMCDCONF_PATH": "/conf", "PCP_VAR_DIR": "/var"},
 			func(o *Options) {
 				o.Config, o.Log, o.Embedded, o.Socket, o.Ports = "", "", true, "/s", []int{44321}
-				o.TLSConf, o.onlyEmbedded = "", true
+				o.TLSConf = ""
 				o.Interfaces, o.Local = []string{"loopback"}, true
 			}, "",
 		},
@@ -248,7 +248,7 @@ func TestEnvironment(t *testing.T) {
 			"embedded, for others", "--embedded -i INADDR_ANY -i 10.0.0.1", map[string]string{"PCP_TLSCONF_PATH": "/tls.conf"},
 			func(o *Options) {
 				o.Config, o.Log, o.Embedded, o.Ports = "", "", true, []int{44321}
-				o.TLSConf, o.onlyEmbedded = "/tls.conf", true
+				o.TLSConf = "/tls.conf"
 				o.Interfaces = []string{"", "10.0.0.1"}
 			}, "",
 		},

@@ -11,7 +11,7 @@ import (
 )
 
 // The problem with the configuration file is what the root helper has found at its last start of an
-// agent. Nothing looks at the file, whose file system may hang.
+// agent. Problems does not examine the file, whose file system may hang.
 func TestProblemsOfLastStart(t *testing.T) {
 	a := &pmcdconf.Agent{Name: "a", Domain: 240}
 	config := &roothelper.Untrusted{Path: "/conf", Config: true}

@@ -213,15 +213,15 @@ func (c *crasher) kill() {
 	c.sh(all)
 }
 
-// patience is how long a start with all agents may take.
-const patience = 5 * time.Minute
+// startLimit is how long a start with all agents may take.
+const startLimit = 5 * time.Minute
 
 // expectWell waits until all is as after the first start.
 func (c *crasher) expectWell() {
 	c.t.Helper()
 	var got string
 	want := fmt.Sprintf("%d agents, 0 down", c.agents(c.conf))
-	if !peer.Until(patience, func() bool { got = c.look(); return got == want }) {
+	if !peer.Until(startLimit, func() bool { got = c.look(); return got == want }) {
 		c.t.Fatalf("%s, want %s\n%s", got, want, c.lastLog())
 	}
 	c.slowest = max(c.slowest, time.Since(c.began))
@@ -295,8 +295,8 @@ func (c *crasher) use(ctx context.Context) error {
 		if w != nil {
 			w.Close()
 		}
-		if time.Since(last) > patience {
-			return fmt.Errorf("no answer for %v: %w", patience, err)
+		if time.Since(last) > startLimit {
+			return fmt.Errorf("no answer for %v: %w", startLimit, err)
 		}
 		<-pace.C
 	}
