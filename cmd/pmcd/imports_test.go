@@ -83,7 +83,7 @@ testutil:
 
 # How an agent comes to life.
 in agents/launch
-child: golang.org/x/sys
+child: pmcdconf/regular golang.org/x/sys
 dsohost: ./child pmcdconf/regular
 goplugin: agents pmcdconf/regular
 roothelper: ./child pdu pmcdconf pmcdconf/regular golang.org/x/sys
