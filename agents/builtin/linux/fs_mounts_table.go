@@ -26,13 +26,15 @@ func (f *filesystems) parse(b []byte) {
 	if f.h.container != nil {
 		hostPath = func(path string) string { return path }
 	}
-	mounts := slices.Collect(sysfile.Mounts(b))
-	last := make(map[string]int) // by mount point
-	for i, m := range mounts {
-		last[string(m.Path)] = i
+	last := make(map[string]sysfile.Mount) // by mount point
+	for m := range sysfile.Mounts(b) {
+		last[string(m.Path)] = m
 	}
-	for i, m := range mounts {
-		if last[string(m.Path)] != i || len(m.Options) == 0 || isIgnoredType(string(m.Type)) {
+	for m := range sysfile.Mounts(b) {
+		top := last[string(m.Path)]
+		// Two with the same name are one instance, in the place of the first.
+		same := string(m.Type) == string(top.Type) && (string(m.Type) == "tmpfs" || string(m.Device) == string(top.Device))
+		if !same || len(m.Options) == 0 || isIgnoredType(string(m.Type)) {
 			continue
 		}
 		instances, name := f.devices, string(m.Device)

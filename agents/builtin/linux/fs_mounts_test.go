@@ -78,6 +78,8 @@ func TestFilesystems(t *testing.T) {
 func TestHiddenFilesystems(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/1/mounts": "rootfs / rootfs rw 0 0\n" +
+			"tmpfs /dev/shm tmpfs rw 0 0\n" +
+			"tmpfs /run tmpfs rw 0 0\n" +
 			"/dev/mapper/rhel-root / xfs rw 0 0\n" +
 			"/dev/sda2 /mnt ext4 rw 0 0\n" +
 			"tmpfs /srv tmpfs rw 0 0\n" +
@@ -85,7 +87,7 @@ func TestHiddenFilesystems(t *testing.T) {
 			"/dev/sda2 /data ext4 rw 0 0\n" +
 			"/dev/sdc1 /srv ext4 rw 0 0\n" +
 			" /dev/shm tmpfs rw 0 0\n",
-		"dev/shm/": "",
+		"dev/shm/": "", "run/": "",
 	})
 	writeMountinfo(t, root, "proc/1", root)
 	r := newHarness(t, Options{Root: root})
@@ -94,7 +96,7 @@ func TestHiddenFilesystems(t *testing.T) {
 		"filesys.readonly": "/dev/mapper/rhel-root=0 /dev/sdb1=1 /dev/sda2=0 /dev/sdc1=0",
 		"hinv.nfilesys":    "4",
 	})
-	if got := r.Values("tmpfs.full"); !strings.HasPrefix(got, "/dev/shm=") {
+	if got := r.Values("tmpfs.full"); !strings.HasPrefix(got, "/dev/shm=") || !strings.Contains(got, " /run=") {
 		t.Errorf("tmpfs.full is %q", got)
 	}
 }
