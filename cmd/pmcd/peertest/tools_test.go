@@ -171,9 +171,18 @@ func tools(t *testing.T, env ...string) *peer.Pair {
 var derived = []string{"PCP_DERIVED_CONFIG=/etc/pcp/derived"}
 
 // idle starts a process that does nothing until the test ends.
-func idle(t *testing.T) string {
+func idle(t *testing.T) string { return start(t, "sleep", "infinity") }
+
+// busy starts a process that writes to a file, and has children that end. Without one, the rows of
+// dstat for the process with most of that are empty on a quiet host, and not where PCP's agents run.
+func busy(t *testing.T) string {
+	return start(t, "sh", "-c", "while echo x >\"$0\"; do sleep 0.01; done", filepath.Join(t.TempDir(), "file"))
+}
+
+// start starts a process, and ends it with the test. It returns its process id.
+func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("sleep", "infinity")
+	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +202,7 @@ const ended = "TypeError: 'NoneType' object is not subscriptable"
 // TCP, and of processes to a user of this host.
 func TestTools(t *testing.T) {
 	p := tools(t)
+	busy(t)
 	pid := idle(t)
 	check := func(tr peer.Transport, tool aTool) {
 		t.Run(fmt.Sprint(tr, " ", strings.ReplaceAll(tool.command, " -h {host}", "")), func(t *testing.T) {
