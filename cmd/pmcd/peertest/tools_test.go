@@ -64,8 +64,8 @@ var local = []aTool{
 	{"pcp -h {host} -t 0.1 -s 2 pidstat -R", `prio`, 0},
 	{"pcp -h {host} -t 0.1 -s 2 pidstat -U -p {pid}", "", 0},
 	{"pcp -h {host} -t 0.1 -s 2 ps -p {pid}", "", 0},
-	{"pcp -h {host} -t 0.1 -s 2 ps -u", `USERNAME|\b{pid}\b`, 0},
-	{"pcp -h {host} -t 0.1 -s 2 ps -o ALL", `USER|\b{pid}\b`, 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -u", `USERNAME|` + psRow, 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -o ALL", `USER|` + psRow, 0},
 	{"pcp -h {host} atop -a 60 1", inAtop, 0},
 	{"pcp -h {host} atop -a -m 60 1", inAtop, 0},
 	{"pcp -h {host} atop -a -d 60 1", inAtop, 0},
@@ -76,24 +76,27 @@ var local = []aTool{
 	{"pcp -h {host} atopsar -A 10 1", "", 0},
 	{"pcp -h {host} atop -P PRG,PRC,PRM,PRD,PRN,PRE 60 1", `RESET|SEP|^PR. \S+ \d+ \S+ \S+ \d+ {pid} `, 0},
 	{"pcp -h {host} dstat --top-bio --top-cpu --top-io --top-mem --top-childwait 1 1", `most|process`, 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-d", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-r", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-R", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-s", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-v", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-w", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-info-ext", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-essential", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-cpu-ext", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-mem-ext", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-io-ext", "", 0},
-	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-children", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-d", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-r", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-R", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-s", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-v", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :pidstat-w", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-info-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-essential", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-cpu-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-mem-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-io-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}[^0-9].* :proc-children", "", 0},
 	{"pmrep -h {host} -t 0.1 -s 2 :proc-os-stats", "", 0},
 }
 
 // inAtop are the rows of atop about the host, and those about {pid}.
 const inAtop = `^[A-Za-z]+ \||PID|^ *{pid} `
+
+// psRow is the row of ps about {pid}: time, user and process ID. A memory size may be the same number.
+const psRow = `^[\d:]+\s+\S+\s+{pid}\s`
 
 // reports are those of pmrep's configuration about a host.
 const reports = `collectl-dm-sD collectl-sc collectl-sd collectl-sD collectl-sm collectl-sn
