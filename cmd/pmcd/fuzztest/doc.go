@@ -6,6 +6,8 @@
 // A seed determines what is done, but not how that is interleaved: a run with the
 // same seed does the same, and may find a fault or not.
 //
+// Replies have limits of real time. Run it for hours on a machine that does nothing else.
+//
 // Environment:
 //
 //	PMCD_FUZZ_TIME=1h     how long; some seconds by default

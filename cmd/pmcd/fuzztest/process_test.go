@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -114,7 +115,8 @@ func (e *episode) watchProcess() {
 	}
 }
 
-// watchdog fails the episode if pmcd does not notify the watchdog in time.
+// watchdog fails the episode if pmcd does not notify the watchdog in time, until pmcd says that it
+// ends: then systemd waits for the end of the process.
 func (e *episode) watchdog(m *pmcdtest.Manager) {
 	last := time.Now()
 	for {
@@ -122,10 +124,11 @@ func (e *episode) watchdog(m *pmcdtest.Manager) {
 		switch {
 		case err == nil && lines[0] == "WATCHDOG=1":
 			last = time.Now()
-		case errors.Is(err, net.ErrClosed) || e.ctx.Err() != nil:
+		case err == nil && slices.Contains(lines, "STOPPING=1"), errors.Is(err, net.ErrClosed), e.ctx.Err() != nil:
 			return
 		case time.Since(last) > watchdogTime:
 			e.fail("pmcd has not notified the watchdog for %v", watchdogTime)
+			e.cmd.Process.Signal(syscall.SIGQUIT) // at once: what hangs may not hang later
 			return
 		}
 	}
