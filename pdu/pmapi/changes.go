@@ -60,7 +60,7 @@ func (g *Group) forget(changes int32, reconnected bool) {
 	if !agents && changes&^pdu.StateHostname&^pdu.StateLabelChange == 0 {
 		return
 	}
-	clear(g.names)
+	clear(g.domains)
 	for _, i := range g.items {
 		if agents {
 			clear(i.before)

@@ -2,7 +2,6 @@ package pmapi
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,11 +10,13 @@ import (
 )
 
 // A Group fetches the values of several metrics with one request, and writes them to
-// variables (pmFetchGroup(3)). [Bind] and [BindAll] add variables to it.
+// variables (pmFetchGroup(3)). [Bind] and [BindAll] add variables to it. For metrics with
+// instances there is one more request for each instance domain: see [Group.Fetch].
 //
 // Counters become rates: the change since the fetch before, per second, in the units of
 // [RateUnits]. So the first fetch has no values of counters, nor has one after an agent was
-// started or has ended, after a new connection, or if a counter is less than before.
+// started or has ended, after a new connection, or if a counter is less than before. An instance
+// that has another name than before has no rate either.
 //
 // A Group can be used by one goroutine at a time. Several Groups can share a Client.
 type Group struct {
@@ -28,13 +29,13 @@ type Group struct {
 	before time.Time // of the result before, or zero
 	seen   uint64    // the position in Client.changes
 
-	// names are the instances of domains for BindAll.
-	names map[pdu.InDom]map[int32]string
+	domains map[pdu.InDom]*domain
+	fetches int // so far
 }
 
 // NewGroup returns a Group without variables.
 func (c *Client) NewGroup() *Group {
-	return &Group{c: c, seen: c.changes.end.Load(), names: make(map[pdu.InDom]map[int32]string)}
+	return &Group{c: c, seen: c.changes.end.Load(), domains: make(map[pdu.InDom]*domain)}
 }
 
 // Remove makes later fetches of g leave out items that [Bind] or [BindAll] returned. Their
@@ -121,6 +122,11 @@ func (i *Item) Units() pdu.Units {
 // Fetch fetches all metrics of g, and writes the variables. It returns the time of the
 // values by pmcd's clock.
 //
+// The name of an instance can change while its number stays: that of a process does when it
+// executes another program, or when a new process gets its number. pmcd does not tell clients
+// of that. So each Fetch asks for the names that belong to the values, with a request for each
+// instance domain, or for the one instance of a domain that the variables are for.
+//
 // An error of Fetch means that there was no result. Then the variables are as before. That
 // some metrics have no values is no error: see [Item.Err]. Fetch tries again to look up names
 // that were not known, with a request of its own.
@@ -155,16 +161,12 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 		}
 	}
 	g.before = r.Time // the counters that take keeps are of this time
-	unnamed, err := g.nameInstances(ctx)
-	if err != nil {
+	if err := g.nameInstances(ctx); err != nil {
 		g.seen = seen // so that the next fetch reports these changes, too
 		return time.Time{}, err
 	}
 	for _, i := range g.items {
 		i.set(i.insts)
-	}
-	for _, d := range unnamed {
-		delete(g.names, d)
 	}
 	return r.Time, nil
 }
@@ -257,42 +259,9 @@ func (i *Item) resolveInstance(ctx context.Context, c *Client) error {
 		return nil
 	}
 	inst, err := c.InstanceID(ctx, i.desc.InDom, i.opts.Instance)
-	if err != nil && isAnswer(err) && !isConnError(err) {
-		i.err, err = err, nil
+	if i.inst = inst; isNoAnswer(err) {
+		return err
 	}
-	i.inst = inst
-	return err
-}
-
-// nameInstances asks for the names of instances for BindAll that have none yet. It returns the
-// domains whose agent does not tell them: the next fetch asks again.
-func (g *Group) nameInstances(ctx context.Context) (unnamed []pdu.InDom, err error) {
-	for _, i := range g.items {
-		if !i.all || i.desc.InDom == pdu.NoInDom {
-			continue
-		}
-		for _, inst := range i.insts {
-			if _, ok := g.names[i.desc.InDom][inst.id]; ok {
-				continue
-			}
-			insts, err := g.c.Instances(ctx, i.desc.InDom)
-			if err != nil && (!isAnswer(err) || isConnError(err)) {
-				return nil, err
-			}
-			names := make(map[int32]string)
-			for _, inst := range i.insts {
-				names[inst.id] = "" // those that have gone since the fetch
-			}
-			if err != nil {
-				maps.Copy(names, g.names[i.desc.InDom])
-				unnamed = append(unnamed, i.desc.InDom)
-			}
-			for _, inst := range insts {
-				names[inst.ID] = inst.Name
-			}
-			g.names[i.desc.InDom] = names
-			break
-		}
-	}
-	return unnamed, nil
+	i.err = err
+	return nil
 }

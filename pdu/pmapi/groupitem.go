@@ -63,7 +63,7 @@ func BindAll[T Bindable](g *Group, x *[]Instance[T], metric string, o *ItemOptio
 		}
 		for _, inst := range insts {
 			v, err := convert[T](inst)
-			*x = append(*x, Instance[T]{ID: inst.id, Name: g.names[i.desc.InDom][inst.id], Value: v, Err: err})
+			*x = append(*x, Instance[T]{ID: inst.id, Name: g.nameOf(i.desc.InDom, inst.id), Value: v, Err: err})
 		}
 	}
 	return i

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -79,13 +80,16 @@ func (t *taker) add(ctx context.Context, m *Metric, d *pdu.Desc, set *pdu.ValueS
 	return nil
 }
 
-// instance returns the name of an instance, for which it asks if the instance is new.
+// instance returns the name of an instance. It asks for those of the domain once in each sample,
+// as a process that executes another program has another name, and again if the instance is new.
 func (t *taker) instance(ctx context.Context, d *indom, id int32) (name string, ok bool, err error) {
-	if name, ok = d.names[id]; !ok && d.asked != t.requests {
-		d.asked, d.Moving = t.requests, true
+	if name, ok = d.names[id]; (!ok || d.sample != t.s.Samples) && d.asked != t.requests {
+		before := d.names
 		if err := t.instances(ctx, d); metrics.IsLost(err) {
 			return "", false, err
 		}
+		d.asked, d.sample = t.requests, t.s.Samples
+		d.Moving = d.Moving || !ok || !maps.Equal(before, d.names)
 		name, ok = d.names[id]
 	}
 	return name, ok, nil

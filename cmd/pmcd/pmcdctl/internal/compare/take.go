@@ -89,9 +89,10 @@ type taker struct {
 // An indom is an instance domain.
 type indom struct {
 	InDom
-	id    pdu.InDom
-	names map[int32]string // of instances
-	asked int              // the last request in whose reply there was a new instance
+	id     pdu.InDom
+	names  map[int32]string // of instances
+	asked  int              // the last request for values after which there was one for names
+	sample int              // that names belong to
 }
 
 // A domain is the metrics of an agent, in parts that are fetched with one request each.
