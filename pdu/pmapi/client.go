@@ -19,6 +19,9 @@ type Options struct {
 	// pmcd must have is the host of the specification, unless TLS has a ServerName, and
 	// localhost for a Unix socket. TLS does not turn TLS on: that is for the host
 	// specification and PCP_SECURE_SOCKETS.
+	//
+	// If GetClientCertificate fails, no certificate is shown, as a pmcd asks each client for
+	// one and few require it. The error becomes part of that of a connection that fails.
 	TLS *tls.Config
 
 	// AnyCertificate makes the client accept every certificate, as libpcp does by default:

@@ -27,6 +27,7 @@ type conn struct {
 	features pdu.Features // that pmcd offers
 	private  bool         // a Unix socket or TLS: others cannot read what is sent
 	oneByOne bool         // each PDU needs a Write of its own
+	noCert   error        // why pmcd has asked for a certificate and has got none
 
 	broken  error
 	state   int32        // state changes that pmcd reported, pdu.State bits

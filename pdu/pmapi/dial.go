@@ -174,7 +174,10 @@ func (e endpoint) dial(ctx context.Context, s Spec, o *Options) (n *conn, err er
 		return n, nil
 	}
 	n.close()
-	if err = cause(ctx, err); e.relay != "" {
+	if err = cause(ctx, err); n.noCert != nil && ctx.Err() == nil && !isAnswer(err) {
+		err = fmt.Errorf("%w; the client has shown no certificate: %w", err, n.noCert)
+	}
+	if e.relay != "" {
 		return nil, fmt.Errorf("%s by pmproxy at %s: %w", strings.TrimSpace(e.relay), e.address, err)
 	}
 	return nil, fmt.Errorf("%s: %w", e.address, err)

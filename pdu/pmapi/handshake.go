@@ -115,7 +115,17 @@ func (n *conn) startTLS(ctx context.Context, e endpoint, flags pdu.Features, o *
 	if n.r.Buffered() > 0 {
 		return badReply("%d bytes in clear text before TLS", n.r.Buffered())
 	}
-	tc := tls.Client(n.nc, o.tlsConfig(e.host))
+	config := o.tlsConfig(e.host)
+	if get := config.GetClientCertificate; get != nil {
+		config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := get(r)
+			if err != nil {
+				cert, n.noCert = new(tls.Certificate), err
+			}
+			return cert, nil
+		}
+	}
+	tc := tls.Client(n.nc, config)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}

@@ -103,3 +103,58 @@ func TestTLS(t *testing.T) {
 		t.Errorf("clear text before TLS: %v", err)
 	}
 }
+
+// A certificate that cannot be had is an error if pmcd does not accept the client without one,
+// and only then.
+func TestNoClientCertificate(t *testing.T) {
+	f := startFake(t)
+	cert, pool := certificate(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	own, ownPool := certificate(t, x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	f.features |= pdu.FeatureSecure | pdu.FeatureSecureAck
+	missing := errors.New("no such key")
+	for _, tt := range []struct {
+		name string
+		asks tls.ClientAuthType
+		max  uint16
+		err  error // of GetClientCertificate
+		want error // of Dial
+	}{
+		{"not asked", tls.NoClientCert, 0, missing, nil},
+		{"asked", tls.VerifyClientCertIfGiven, 0, missing, nil},
+		{"asked, and shown", tls.VerifyClientCertIfGiven, 0, nil, nil},
+		{"required", tls.RequireAndVerifyClientCert, 0, missing, missing},
+		{"required, TLS 1.2", tls.RequireAndVerifyClientCert, tls.VersionTLS12, missing, missing},
+		{"required, and shown", tls.RequireAndVerifyClientCert, 0, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f.tls = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tt.asks, ClientCAs: ownPool, MaxVersion: tt.max}
+			c, err := Dial(testContext(t), "pcps://"+f.host(), &Options{TLS: &tls.Config{
+				RootCAs:              pool,
+				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, tt.err },
+			}})
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("%v, want %v", err, tt.want)
+			}
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if _, err := c.Lookup(testContext(t), "fake.count"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// An answer has nothing to do with the certificate.
+	f.tls = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert}
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		s.send(&pdu.Error{Code: pdu.ErrnoPermission})
+		return true
+	})
+	_, err := Dial(testContext(t), "pcps://"+f.host(), &Options{TLS: &tls.Config{
+		RootCAs:              pool,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, missing },
+	}})
+	if !errors.Is(err, pdu.ErrnoPermission) || errors.Is(err, missing) {
+		t.Errorf("refused: %v", err)
+	}
+}
