@@ -154,6 +154,7 @@ version: agents/builtin/pmcd
 # What pmcd is told.
 cli: ./logging agents/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
+clientcert: pmcdconf pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
 memlimit: pmcdconf/regular github.com/prometheus/procfs

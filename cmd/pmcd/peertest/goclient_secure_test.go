@@ -8,9 +8,12 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/clientcert"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
@@ -43,8 +46,8 @@ func (a *authority) options(m *peer.Machine) *pmapi.Options {
 }
 
 // secureMachine starts PCP 6.3.8 with TLS, and with logins of the users root and nobody, with
-// the pmcd at path.
-func secureMachine(t *testing.T, path string, a *authority) *peer.Machine {
+// the pmcd at path and further options.
+func secureMachine(t *testing.T, path string, a *authority, options ...string) *peer.Machine {
 	t.Helper()
 	m := peer.BootRelease(t, peer.Trixie, path)
 	const dir = "/etc/pcp/tls/"
@@ -70,20 +73,28 @@ chown pcp:pcp /etc/pcp/passwd.db /etc/pcp/tls/server.key`
 	if o, err := m.Run(t.Context(), "/", client("sh", "-c", users)); err != nil || o.Code != 0 {
 		t.Fatalf("%v\n%v", err, o)
 	}
+	const name = "/etc/pcp/pmcd/pmcd.options"
+	text, err := os.ReadFile(m.Path(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(m.Path(name), []byte(string(text)+strings.Join(options, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	m.AddSample(t)
 	m.Start(t)
 	return m
 }
 
 // eachSecure calls f with the pmcd of PCP 6.3.8, and with ours in its place.
-func eachSecure(t *testing.T, f func(t *testing.T, m *peer.Machine, a *authority)) {
+func eachSecure(t *testing.T, f func(t *testing.T, m *peer.Machine, a *authority), options ...string) {
 	path, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := newAuthority(t)
 	for name, path := range map[string]string{"C 6.3.8": "", "ours with 6.3.8": path} {
-		t.Run(name, func(t *testing.T) { f(t, secureMachine(t, path, a), a) })
+		t.Run(name, func(t *testing.T) { f(t, secureMachine(t, path, a, options...), a) })
 	}
 }
 
@@ -135,6 +146,36 @@ func TestGoClientAuthoritiesTrixie(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestGoClientCertificateTrixie connects to a pmcd that requires a certificate (-Q), with that of
+// tls.conf and without one.
+func TestGoClientCertificateTrixie(t *testing.T) {
+	eachSecure(t, func(t *testing.T, m *peer.Machine, a *authority) {
+		client := testutil.Issue(t, a.root, testutil.ECKey(t, elliptic.P256()), testutil.Named("client"))
+		dir := testutil.WriteFiles(t, map[string]string{"crt": client.PEM(), "key": testutil.KeyPEM(t, client.Key)})
+		conf := filepath.Join(dir, "tls.conf")
+		t.Setenv("PCP_TLSCONF_PATH", conf)
+		dial := func(text string) error {
+			if err := os.WriteFile(conf, []byte(strings.ReplaceAll(text, "@", dir)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			o := a.options(m)
+			o.TLS.GetClientCertificate = clientcert.Config().GetClientCertificate
+			c, err := pmapi.Dial(t.Context(), "pcps://pmcd.example", o)
+			if err == nil {
+				defer c.Close()
+				_, err = c.Lookup(t.Context(), "sample.long.one")
+			}
+			return err
+		}
+		if err := dial("tls-client-cert-file = @/crt\ntls-client-key-file = @/key\n"); err != nil {
+			t.Error(err)
+		}
+		if err := dial("tls-cert-file = @/crt\ntls-key-file = @/none\n"); err == nil || !strings.Contains(err.Error(), conf+":2: tls-key-file: open "+dir+"/none: ") {
+			t.Errorf("without the key: %v", err)
+		}
+	}, "-Q")
 }
 
 // TestGoClientLoginsTrixie logs in by each mechanism.

@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/clientcert"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/gather"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/web"
@@ -165,6 +166,7 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 		Dial: func(ctx context.Context) (gather.Client, error) {
 			// Scrapes are some time apart, so that each may try.
 			return pmapi.Dial(ctx, o.host, &pmapi.Options{
+				TLS:       clientcert.Config(),
 				Reconnect: &pmapi.Backoff{Min: 100 * time.Millisecond, Max: time.Second},
 			})
 		},

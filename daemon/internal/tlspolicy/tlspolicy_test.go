@@ -173,7 +173,7 @@ func TestConfig(t *testing.T) {
 	other := testutil.Issue(t, nil, key, testutil.Authority("other"))
 	s0 := testutil.Issue(t, ca, key, testutil.Named("s"))
 	dir := testutil.WriteFiles(t, map[string]string{"cert": s0.PEM(), "key": testutil.KeyPEM(t, key), "ca": ca.PEM(), "dir/01234567.1": other.PEM(), "dir/0123456.0": s0.PEM()})
-	text := "tls-cert-file=@/cert\ntls-key-file=@/key\n"
+	text := "tls-cert-file=@/cert\ntls-key-file=@/key\ntls-client-cert-file=@/ca\ntls-client-key-file=/none\n" // the last two are for clients
 	load := func(text string, require bool) *tls.Config {
 		s, _, err := Load(conf(t, dir, text), Options{RequireClientCert: require})
 		if err != nil {

@@ -121,6 +121,8 @@ func dialHint(host string, err error) string {
 		return "SSL_CERT_FILE names a file of CAs; --any-certificate accepts all certificates"
 	case strings.Contains(err.Error(), "tls: failed to parse certificate from server"): // it has no type
 		return "PCP's clients may accept that certificate; docs/security.md, Certificates that Go does not read"
+	case errors.Is(err, pdu.ErrnoNeedClientCert):
+		return "use pcps://, and a certificate: tls-client-cert-file of tls.conf names one"
 	case errors.Is(err, pmapi.ErrNoMethod):
 		return "without TLS, a password is sent in clear text only if the host has &method=plain; pcps:// is for TLS"
 	case errors.Is(err, pdu.ErrnoPermission):

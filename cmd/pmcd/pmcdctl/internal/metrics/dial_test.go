@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
@@ -23,6 +24,14 @@ func TestHintForCertificate(t *testing.T) {
 	}()
 	err := tls.Client(ours, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	if hint := dialHint("h", &pmapi.ConnError{Err: err}); !strings.Contains(hint, "docs/security.md") {
+		t.Errorf("%v: hint %q", err, hint)
+	}
+}
+
+// So has the error of a pmcd that requires a certificate, and TLS.
+func TestHintForClientCertificate(t *testing.T) {
+	err := &pmapi.ConnError{Err: pdu.ErrnoNeedClientCert}
+	if hint := dialHint("h", err); !strings.Contains(hint, "pcps://") || !strings.Contains(hint, "tls-client-cert-file of tls.conf") {
 		t.Errorf("%v: hint %q", err, hint)
 	}
 }
