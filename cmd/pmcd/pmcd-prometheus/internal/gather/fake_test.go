@@ -28,6 +28,19 @@ type fake struct {
 
 	fetching time.Duration // how long a fetch takes
 	lostOnce bool          // a fetch took too long, so that the connection was closed
+
+	down    map[int]bool // domains of agents that are down
+	dynamic map[int]bool // domains of agents that have the names of their metrics
+	texts   map[int]int  // requests for help texts, by domain
+	fetched []pdu.PMID   // by the last fetch
+}
+
+// isDown returns an error if an agent is down.
+func (f *fake) isDown(domain int) error {
+	if f.down[domain] {
+		return pdu.ErrnoNoAgent
+	}
+	return nil
 }
 
 type fakeMetric struct {
@@ -95,6 +108,13 @@ func (f *fake) Traverse(_ context.Context, top string) iter.Seq2[string, error] 
 		}
 		found := false
 		for _, m := range f.metrics {
+			if d := m.desc.PMID.Domain(); f.dynamic[d] && f.down[d] {
+				if top != "" && strings.HasPrefix(m.name, top) {
+					yield("", pdu.ErrnoNoAgent)
+					return
+				}
+				continue
+			}
 			if top == "" || m.name == top || strings.HasPrefix(m.name, top+".") {
 				if found = true; !yield(m.name, nil) {
 					return
@@ -138,13 +158,22 @@ func (f *fake) Descs(_ context.Context, ids ...pdu.PMID) (descs []pdu.Desc, err 
 	if err := f.call("Descs"); err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
+	errs := make([]error, len(ids))
+	for i, id := range ids {
 		m := f.find(id)
-		if m.noDesc != nil {
-			descs, err = append(descs, pdu.Desc{PMID: pdu.NoPMID}), m.noDesc
+		switch {
+		case f.down[id.Domain()]:
+			errs[i] = pdu.ErrnoNoAgent
+		case m == nil:
+			errs[i] = pdu.ErrnoPMID
+		case m.noDesc != nil:
+			errs[i] = m.noDesc
+		default:
+			descs = append(descs, m.desc)
 			continue
 		}
-		descs = append(descs, m.desc)
+		descs = append(descs, pdu.Desc{PMID: pdu.NoPMID})
+		err = &pmapi.ItemsError{Errs: errs}
 	}
 	return descs, err
 }
@@ -152,6 +181,13 @@ func (f *fake) Descs(_ context.Context, ids ...pdu.PMID) (descs []pdu.Desc, err 
 func (f *fake) Text(_ context.Context, id pdu.PMID, _ pdu.TextKind) (string, error) {
 	time.Sleep(f.slow)
 	if err := f.call("Text"); err != nil {
+		return "", err
+	}
+	if f.texts == nil {
+		f.texts = make(map[int]int)
+	}
+	f.texts[id.Domain()]++
+	if err := f.isDown(id.Domain()); err != nil {
 		return "", err
 	}
 	if m := &f.metrics[len(f.metrics)-1]; m.desc.PMID == id && f.noText != nil {
@@ -196,9 +232,12 @@ func (f *fake) Fetch(ctx context.Context, ids []pdu.PMID, r *pmapi.Result) error
 	r.Reconnected, f.lostOnce = f.lostOnce, false
 	r.Changes, f.changes = f.changes, 0
 	r.Sets = nil
+	f.fetched = slices.Clone(ids)
 	for _, id := range ids {
 		set := pdu.ValueSet{PMID: id, Err: pdu.ErrnoPMID}
-		if m := f.find(id); m != nil {
+		if f.down[id.Domain()] {
+			set.Err = pdu.ErrnoNoAgent
+		} else if m := f.find(id); m != nil {
 			set.Err = m.err
 			for i, v := range m.values {
 				one := pmapi.NewValueSet(id, m.insts[i], v)

@@ -49,13 +49,14 @@ type Config struct {
 // A Gatherer gathers the values of metrics. Gather and Ready are each for one goroutine at a
 // time, and do not wait for each other: each has a connection.
 type Gatherer struct {
-	conf   Config
-	client Client // of Gather
-	status Client // of Ready
-	plan   *plan  // nil if it has to be made
-	scrape int    // number of the present call of Gather
-	result pmapi.Result
-	logged map[string]bool // subjects of log lines
+	conf    Config
+	client  Client // of Gather
+	status  Client // of Ready
+	plan    *plan  // nil before the first one
+	changes changes
+	scrape  int // number of the present call of Gather
+	result  pmapi.Result
+	logged  map[string]bool // subjects of log lines
 }
 
 // New returns a Gatherer without a connection.
@@ -110,52 +111,44 @@ func (g *Gatherer) Gather(ctx context.Context) ([]*dto.MetricFamily, error) {
 	}
 	// If pmcd reports a change with the values, names and labels are looked up once more. A
 	// change that comes then, or without the time for that, is for the next call.
-	start, changed := time.Now(), true
-	for try := 0; changed && try < 2; try++ {
-		if try > 0 {
-			g.plan = nil
-		}
+	start := time.Now()
+	for range 2 {
 		if err := g.update(ctx, c); err != nil {
 			return nil, err
 		}
 		if err := c.Fetch(ctx, g.plan.ids, &g.result); err != nil {
 			return nil, err
 		}
-		changed = changes(&g.result)
+		if !g.changes.add(&g.result) {
+			break
+		}
 		// Half of the rest is for update. A fetch that does not end in time closes the connection,
 		// and the next one reports that as a change.
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 3*time.Since(start) {
 			break
 		}
 	}
-	p := g.plan
-	if changed {
-		g.plan = nil
-	}
-	return g.families(ctx, c, p)
+	return g.families(ctx, c, g.plan)
 }
-
-// changes reports whether names, descriptors, labels or texts may be others than before r.
-func changes(r *pmapi.Result) bool { return r.Changes != 0 || r.Reconnected }
 
 // errNone is the error of Gather if pmcd has no metrics that a Gatherer could return.
 var errNone = errors.New("pmcd has none of the metrics, or their values are not numbers")
 
 // update makes the plan if there is none or if it is old, and completes it as far as the time
-// permits.
+// permits. New metrics have half of the time, and those that are served already a tenth.
 func (g *Gatherer) update(ctx context.Context, c Client) error {
-	if g.plan == nil || g.plan.isOld() {
-		p, err := g.makePlan(ctx, c)
+	if g.plan == nil || g.changes.any() || g.plan.isOld() {
+		p, err := g.replan(ctx, c)
 		if err != nil {
 			return err
 		}
 		g.plan = p
+		g.changes.bits, g.changes.reconnected = 0, false
 	}
-	until := time.Now().Add(time.Minute)
-	if deadline, ok := ctx.Deadline(); ok {
-		until = time.Now().Add(time.Until(deadline) / 2)
+	if err := g.plan.describe(ctx, c, part(ctx, 2)); err != nil {
+		return err
 	}
-	if err := g.plan.describe(ctx, c, until); err != nil {
+	if err := g.plan.describeAgain(ctx, c, part(ctx, 10)); err != nil {
 		return err
 	}
 	if len(g.plan.ids) == 0 {
@@ -166,6 +159,15 @@ func (g *Gatherer) update(ctx context.Context, c Client) error {
 			"count", len(g.plan.ids), "more", rest)
 	}
 	return nil
+}
+
+// part returns when an nth of the time that ctx allows is over.
+func part(ctx context.Context, n int) time.Time {
+	rest := time.Minute
+	if deadline, ok := ctx.Deadline(); ok {
+		rest = time.Until(deadline) / time.Duration(n)
+	}
+	return time.Now().Add(rest)
 }
 
 // maxLogged is how many subjects a Gatherer remembers. It does not log further ones.

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ type indom struct {
 	labels  map[int32][]pmapi.Label
 	pairs   map[int32][2]*dto.LabelPair // instname and instid, which series of all metrics share
 	asked   int                         // the number of the scrape for which pmcd was asked
+	again   bool                        // labels may be others
 }
 
 // pairsOf returns the labels of an instance that are its name and number.
@@ -36,8 +38,8 @@ func (d *indom) pairsOf(inst int32) (own [2]*dto.LabelPair, ok bool) {
 	return own, true
 }
 
-// refresh asks for the instances and, if they are others than before, for their labels. If an
-// agent does not answer, there are no instances.
+// refresh asks for the instances and, if they are others than before or d.again is set, for their
+// labels. If an agent does not answer, there are no instances.
 func (d *indom) refresh(ctx context.Context, c Client, id pdu.InDom) error {
 	insts, err := c.Instances(ctx, id)
 	if isLost(err) {
@@ -54,22 +56,30 @@ func (d *indom) refresh(ctx context.Context, c Client, id pdu.InDom) error {
 			names[i.ID] = i.Name
 		}
 	}
-	if d.names != nil && maps.Equal(names, d.names) {
+	same := d.names != nil && maps.Equal(names, d.names)
+	if same && !d.again {
+		return nil
+	}
+	sets, err := c.LabelsAt(ctx, pdu.LabelInstances, uint32(id))
+	if isLost(err) || isTransient(err) {
+		if !same { // series without these labels would be others
+			d.names = nil
+			d.version++
+		}
+		if isLost(err) {
+			return err
+		}
+		return nil
+	}
+	labels := make(map[int32][]pmapi.Label)
+	for _, s := range sets {
+		labels[s.Inst] = s.Labels
+	}
+	d.again = false
+	if same && maps.EqualFunc(labels, d.labels, slices.Equal) {
 		return nil
 	}
 	d.version++
-	d.names, d.labels, d.pairs = names, make(map[int32][]pmapi.Label), make(map[int32][2]*dto.LabelPair)
-	sets, err := c.LabelsAt(ctx, pdu.LabelInstances, uint32(id))
-	switch {
-	case isLost(err):
-		d.names = nil
-		return err
-	case isTransient(err): // series without these labels would be others
-		d.names = nil
-		return nil
-	}
-	for _, s := range sets {
-		d.labels[s.Inst] = s.Labels
-	}
+	d.names, d.labels, d.pairs = names, labels, make(map[int32][2]*dto.LabelPair)
 	return nil
 }

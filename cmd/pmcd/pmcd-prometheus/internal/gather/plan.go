@@ -3,10 +3,8 @@ package gather
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -23,19 +21,25 @@ const (
 	// retryAge is the same if an agent has not answered.
 	retryAge = 5 * time.Second
 
+	// maxMissing is how long a plan has the metrics of an agent that does not answer. It has values
+	// of them again as soon as the agent is back.
+	maxMissing = 5 * time.Minute
+
 	// maxMetrics is how many metrics are fetched: no more fit into a request.
 	maxMetrics = 16000
 )
 
 // A plan is what to fetch, and what is known about it. It is made anew when pmcd reports a
-// change; otherwise, its metrics are kept in the next plan.
+// change, and from time to time. What is known of a metric stays in the next plan if it has the same
+// descriptor and names. If its texts and labels may be others, they are asked for again meanwhile.
 type plan struct {
 	made    time.Time
 	retry   bool      // an agent has not answered
 	pending []*metric // not described yet
 	metrics []*metric // described, in the order of the name space
 	ids     []pdu.PMID
-	levels  map[level][]pmapi.Label // labels of what several metrics have in common
+	context []pmapi.Label           // labels of the host
+	levels  map[level][]pmapi.Label // other labels that several metrics have in common
 	indoms  map[pdu.InDom]*indom
 }
 
@@ -43,9 +47,13 @@ type plan struct {
 type metric struct {
 	desc   pdu.Desc
 	order  int              // in the name space
-	names  []string         // that it was asked for by and, once it is described, all others
+	asked  []string         // names that it is asked for by
+	names  []string         // asked and, once it is described, all others
+	found  time.Time        // when the names and the descriptor were these
+	again  bool             // names, help and labels may be others
 	help   string           // one line
-	labels []pmapi.Label    // of all levels but that of instances
+	lower  []pmapi.Label    // of the levels between the host and instances
+	labels []pmapi.Label    // of the host, and lower
 	pairs  []*dto.LabelPair // of labels, which series share
 	series map[int32]*series
 	own    map[uint64]bool // hashes of the labels of series
@@ -62,63 +70,6 @@ type level struct {
 func (p *plan) isOld() bool {
 	age := time.Since(p.made)
 	return age > maxPlanAge || p.retry && age > retryAge
-}
-
-// makePlan looks up the names and the descriptors of all metrics.
-func (g *Gatherer) makePlan(ctx context.Context, c Client) (*plan, error) {
-	p := &plan{made: time.Now(), levels: make(map[level][]pmapi.Label), indoms: make(map[pdu.InDom]*indom)}
-	old := make(map[pdu.PMID]*metric)
-	if g.plan != nil {
-		p.indoms = g.plan.indoms
-		for _, m := range g.plan.metrics {
-			old[m.desc.PMID] = m
-		}
-	}
-	names, err := g.names(ctx, c, p)
-	if err != nil || len(names) == 0 {
-		return p, err
-	}
-	ids, err := c.Lookup(ctx, names...)
-	if ids == nil {
-		return nil, err
-	}
-	byID := make(map[pdu.PMID][]string)
-	var unique []pdu.PMID
-	for i, id := range ids {
-		if id == pdu.NoPMID {
-			continue
-		}
-		if byID[id] == nil {
-			unique = append(unique, id)
-		}
-		byID[id] = append(byID[id], names[i])
-	}
-	if len(unique) == 0 {
-		return p, nil
-	}
-	descs, err := c.Descs(ctx, unique...)
-	if descs == nil {
-		return nil, err
-	}
-	p.retry = p.retry || isTransient(err)
-	for i, d := range descs {
-		if d.PMID == pdu.NoPMID || !isNumber(d.ValueType) && !(d.ValueType == pdu.MetricString && g.isNamed(byID[d.PMID])) {
-			continue
-		}
-		if i >= maxMetrics {
-			g.logOnce(slog.LevelWarn, "maximum", "there are {count} metrics; the first {limit} are used", "count", len(descs), "limit", maxMetrics)
-			break
-		}
-		m := &metric{desc: d, order: i, names: byID[d.PMID]}
-		if o := old[d.PMID]; o != nil && o.desc == d && includes(o.names, m.names) {
-			o.order = i
-			p.metrics = append(p.metrics, o)
-		} else {
-			p.pending = append(p.pending, m)
-		}
-	}
-	p.setIDs()
-	return p, nil
 }
 
 func includes(all, some []string) bool {
@@ -141,16 +92,20 @@ func isNumber(t pdu.MetricType) bool {
 	return false
 }
 
-// names returns the names of all metrics for p, each once.
-func (g *Gatherer) names(ctx context.Context, c Client, p *plan) (names []string, err error) {
+// names returns the names of all metrics for p, each once, and the arguments that agents have not
+// answered.
+func (g *Gatherer) names(ctx context.Context, c Client, p *plan) (names, unanswered []string, err error) {
 	known := make(map[string]bool)
 	for _, top := range g.conf.Metrics {
 		for name, err := range c.Traverse(ctx, top) {
 			if isLost(err) {
-				return nil, err
+				return nil, nil, err
 			}
 			if err != nil {
-				p.retry = p.retry || isTransient(err)
+				if isTransient(err) {
+					p.retry = true
+					unanswered = append(unanswered, top)
+				}
 				if !g.conf.Optional || !errors.Is(err, pdu.ErrnoName) {
 					g.logOnce(slog.LevelWarn, "name "+top, "no metrics {metrics:q}: {error}", "metrics", top, "error", err)
 				}
@@ -162,34 +117,7 @@ func (g *Gatherer) names(ctx context.Context, c Client, p *plan) (names []string
 			}
 		}
 	}
-	return names, nil
-}
-
-// describe finds out about the metrics that are not described yet, until the time is over.
-func (p *plan) describe(ctx context.Context, c Client, until time.Time) error {
-	if len(p.pending) == 0 {
-		return nil
-	}
-	var rest []*metric
-	var lost error
-	for i, m := range p.pending {
-		if lost != nil || time.Now().After(until) {
-			rest = append(rest, p.pending[i:]...)
-			break
-		}
-		err := p.describeOne(ctx, c, m)
-		if err == nil {
-			p.metrics = append(p.metrics, m)
-			continue
-		}
-		rest = append(rest, m)
-		if isLost(err) {
-			lost = err
-		}
-	}
-	p.pending = rest
-	p.setIDs()
-	return lost
+	return names, unanswered, nil
 }
 
 // setIDs puts the metrics in order.
@@ -199,73 +127,6 @@ func (p *plan) setIDs() {
 	for _, m := range p.metrics {
 		p.ids = append(p.ids, m.desc.PMID)
 	}
-}
-
-// describeOne completes m. It fails if an agent may answer later.
-func (p *plan) describeOne(ctx context.Context, c Client, m *metric) error {
-	id := m.desc.PMID
-	all, err := c.Names(ctx, id)
-	if isLost(err) || isTransient(err) {
-		return err
-	}
-	for _, name := range all {
-		if !slices.Contains(m.names, name) {
-			m.names = append(m.names, name)
-		}
-	}
-	if m.help, err = c.Text(ctx, id, pdu.TextOneLine); isLost(err) || isTransient(err) {
-		return err
-	}
-	m.help = strings.ToValidUTF8(m.help, "\uFFFD") // otherwise Prometheus refuses all values of a host
-	var sets [][]pmapi.Label
-	for _, l := range []level{
-		{pdu.LabelContext, 0},
-		{pdu.LabelDomain, uint32(id.Domain())},
-		{pdu.LabelInDom, uint32(m.desc.InDom)},
-		{pdu.LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
-		{pdu.LabelItem, uint32(id)},
-	} {
-		if l.kind == pdu.LabelInDom && m.desc.InDom == pdu.NoInDom {
-			continue
-		}
-		labels, err := p.labelsOf(ctx, c, l)
-		if err != nil {
-			return err
-		}
-		sets = append(sets, labels)
-	}
-	m.labels = pmapi.MergeLabels(sets...)
-	return nil
-}
-
-// labelsOf returns the labels of a level. Those of items are not kept, as nothing else has
-// them.
-func (p *plan) labelsOf(ctx context.Context, c Client, l level) ([]pmapi.Label, error) {
-	if labels, ok := p.levels[l]; ok {
-		return labels, nil
-	}
-	sets, err := c.LabelsAt(ctx, l.kind, l.ident)
-	if isLost(err) || isTransient(err) {
-		return nil, fmt.Errorf("labels: %w", err)
-	}
-	var labels []pmapi.Label
-	if len(sets) > 0 {
-		labels = sets[0].Labels
-	}
-	if l.kind == pdu.LabelContext {
-		labels = slices.DeleteFunc(labels, isClients)
-	}
-	if l.kind != pdu.LabelItem {
-		p.levels[l] = labels
-	}
-	return labels, nil
-}
-
-// isClients reports whether a label of the host is that of this client: pmcd adds the user to
-// the labels for a client at its Unix domain socket. The series of a host must not change with
-// the user that asks for them.
-func isClients(l pmapi.Label) bool {
-	return l.Kind&pdu.LabelOptional != 0 && (l.Name == "userid" || l.Name == "groupid")
 }
 
 // isLost reports whether err means that there is no connection any more.
