@@ -28,6 +28,8 @@ func (h *hanging) Hosts(string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("127.0.0.2")}, nil
 }
 
+func (*hanging) Static(string) []netip.Addr { return nil }
+
 func (h *hanging) Groups(uint32) ([]uint32, error) {
 	h.asked <- struct{}{}
 	<-h.open

@@ -24,6 +24,8 @@ func (d *directory) Hosts(name string) ([]netip.Addr, error) {
 	return nil, errors.New("no such host")
 }
 
+func (*directory) Static(string) []netip.Addr { return nil }
+
 // A rule that is left out because its host cannot be looked up is a problem until a
 // reload finds the host, or reads a configuration without such a rule. The reload looks
 // also if the file has not changed.

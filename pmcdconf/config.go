@@ -143,6 +143,11 @@ type Config struct {
 	// LeftOut are the warnings of Problems about access rules that are not in Access,
 	// because there is no address for their host at the moment.
 	LeftOut ErrorList
+	// Complete is nil unless the addresses of this host's own name were not known
+	// (Options.OwnNameLater), so that Access has those of localhost in their place. It asks the
+	// Resolver for them, and returns Access with them, or nil if there are none. The error is that
+	// of access.New: with them, rules contradict each other. Any goroutine may call it.
+	Complete func() (*access.List, error)
 	// Problems are the mistakes and warnings, in the order of the files. An
 	// accepted configuration has mistakes if lines were skipped.
 	Problems ErrorList

@@ -61,7 +61,15 @@ func (p *parser) ownAddrs() ([]netip.Addr, error) {
 	if p.self == nil {
 		var l lookup
 		var name string
-		if name, l.err = p.hostname(); name != "" {
+		name, l.err = p.hostname()
+		switch {
+		case name != "" && p.opt.OwnNameLater && p.lookups[name] == nil: // no rule names it
+			if l.addrs = unmap(p.res.Static(name)); len(l.addrs) == 0 {
+				p.later, l.addrs = name, p.loopback()
+			}
+			p.self = &l
+			return l.addrs, nil
+		case name != "":
 			l.addrs, l.err = p.lookup(name)
 		}
 		if l.err != nil {
@@ -70,6 +78,41 @@ func (p *parser) ownAddrs() ([]netip.Addr, error) {
 		p.self = &l
 	}
 	return p.self.addrs, p.self.err
+}
+
+// loopback returns the addresses of localhost without asking a name server.
+func (p *parser) loopback() []netip.Addr {
+	if addrs := unmap(p.res.Static("localhost")); len(addrs) > 0 {
+		return addrs
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+}
+
+// complete is Config.Complete.
+func (p *parser) complete() (*access.List, error) {
+	own := p.resolve(p.later)
+	if own.err != nil {
+		return nil, nil
+	}
+	var rules []access.Rule
+	for i, r := range p.rules {
+		if !isOwn(r) {
+			rules = append(rules, r)
+		} else if i == 0 || !isOwn(p.rules[i-1]) || p.at[i-1].Error != p.at[i].Error { // the first of this name
+			for _, a := range own.addrs {
+				r.Host = access.One(a)
+				rules = append(rules, r)
+			}
+		}
+	}
+	env := p.env()
+	env.Self = own.addrs
+	return access.New(rules, env)
+}
+
+// isOwn reports whether r is for an address of this host's own name.
+func isOwn(r access.Rule) bool {
+	return r.Kind == access.Host && strings.EqualFold(r.Name, "localhost")
 }
 
 func (p *parser) hostname() (string, error) {
@@ -85,7 +128,7 @@ func (p *parser) ask(name string) {
 	if _, ok := literal(name); ok || strings.ContainsAny(name, "*:") || strings.EqualFold(name, "localhost") {
 		names = names[:0] // "local:" and so on
 	}
-	if self, _ := p.hostname(); self != "" { // loopback clients are evaluated with its addresses
+	if self, _ := p.hostname(); self != "" && !p.opt.OwnNameLater { // loopback clients are evaluated with its addresses
 		names = append(names, self)
 	}
 	for _, name := range names {
@@ -115,10 +158,7 @@ func (p *parser) resolve(name string) (l lookup) {
 		return l
 	}
 	addrs, err := p.res.Hosts(name)
-	for _, a := range addrs {
-		// A resolver may return IPv4 addresses in IPv6 form.
-		l.addrs = append(l.addrs, a.Unmap().WithZone(""))
-	}
+	l.addrs = unmap(addrs)
 	switch {
 	case err != nil:
 		l.err = &unresolved{err: err}
@@ -126,6 +166,14 @@ func (p *parser) resolve(name string) (l lookup) {
 		l.err = &unresolved{err: fmt.Errorf("no address for host %s", name)}
 	}
 	return l
+}
+
+// unmap returns addrs as rules have them: a resolver may return IPv4 addresses in IPv6 form.
+func unmap(addrs []netip.Addr) (list []netip.Addr) {
+	for _, a := range addrs {
+		list = append(list, a.Unmap().WithZone(""))
+	}
+	return list
 }
 
 // hostRules returns the rules for a host identifier, with only Name and Host set. A

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	Hostname string   // of this host; "" is os.Hostname
 	Resolver Resolver // nil is the system's
+	// OwnNameLater does not wait for a name server that knows the addresses of this host's own
+	// name: see Config.Complete.
+	OwnNameLater bool
 	// CredsRequired makes credentials mandatory in the access list, even if
 	// there is no rule for users or groups (pmcd -S).
 	CredsRequired bool
@@ -113,6 +116,7 @@ type parser struct {
 	lookups  map[string]*lookup // of hosts
 	asking   sync.WaitGroup     // lookups that are under way
 	self     *lookup            // of this host, when it has been needed
+	later    string             // this host's own name, if its addresses are looked up later; else ""
 }
 
 func newParser(opt Options) *parser {
@@ -146,7 +150,11 @@ func (p *parser) run(read func() bool) (conf *Config, err error) {
 	if !read() {
 		return p.rejected()
 	}
-	return &Config{Agents: p.agents, Access: p.list, LeftOut: p.leftOut, Problems: p.problems}, nil
+	conf = &Config{Agents: p.agents, Access: p.list, LeftOut: p.leftOut, Problems: p.problems}
+	if p.later != "" {
+		conf.Complete = p.complete
+	}
+	return conf, nil
 }
 
 func (p *parser) rejected() (*Config, error) {

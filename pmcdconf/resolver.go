@@ -2,6 +2,7 @@ package pmcdconf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +19,8 @@ import (
 type Resolver interface {
 	// Hosts returns the addresses of a host.
 	Hosts(name string) ([]netip.Addr, error)
+	// Static returns those of a host that are known without a name server. It does not wait.
+	Static(name string) []netip.Addr
 	// Port returns the port of a service.
 	Port(name string) (int, error)
 	// User returns the uid of a user and the ids of the user's groups.
@@ -44,6 +47,16 @@ func (s system) Hosts(name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
 	defer cancel()
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+
+func (system) Static(name string) []netip.Addr { return StaticHosts(name) }
+
+// StaticHosts returns the addresses of a host in /etc/hosts.
+func StaticHosts(name string) []netip.Addr {
+	// The resolver of C would ask all sources in nsswitch.conf(5).
+	noServer := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.ErrUnsupported }}
+	addrs, _ := noServer.LookupNetIP(context.Background(), "ip", name)
+	return addrs
 }
 
 func (system) Port(name string) (int, error) {

@@ -37,6 +37,8 @@ func (f fake) Hosts(name string) (addrs []netip.Addr, err error) {
 	return addrs, err
 }
 
+func (fake) Static(string) []netip.Addr { return nil }
+
 func (f fake) Port(name string) (int, error) {
 	if n, ok := map[string]int{"http": 80, "ntp": 123}[name]; ok {
 		return n, nil

@@ -41,7 +41,7 @@ func main() {
 		RunShared:        open.Builtin.RunShared,
 		HostName:         open.HostName,
 		ContainerProcess: open.ContainerProcess,
-		Embedded:         embedded.Config,
+		Embedded:         embedded.Agents,
 	}
 	switch name := os.Args[0]; {
 	case name == roothelper.Name:

@@ -40,7 +40,7 @@ func newPeers(rules []accessRule, r pmcdconf.Resolver) (*peers, error) {
 		}
 		fmt.Fprintf(&text, "%s hosts %q : all%s;\n", word, r.host, limit)
 	}
-	conf, err := pmcdconf.Parse("-A", strings.NewReader(text.String()), pmcdconf.Options{Resolver: r})
+	conf, err := pmcdconf.Parse("-A", strings.NewReader(text.String()), pmcdconf.Options{Resolver: r, OwnNameLater: true})
 	if err == nil && len(conf.LeftOut) > 0 {
 		err = conf.LeftOut
 	}
@@ -54,7 +54,15 @@ func newPeers(rules []accessRule, r pmcdconf.Resolver) (*peers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &peers{access.NewCounter(conf.Access)}, nil
+	p := &peers{access.NewCounter(conf.Access)}
+	if conf.Complete != nil {
+		go func() { // ends when the name server has answered, or has not for maxResolve
+			if list, err := conf.Complete(); list != nil && err == nil {
+				p.rules.Recount(list)
+			}
+		}()
+	}
+	return p, nil
 }
 
 // admit decides about the client of c, which is number num. If the error is nil, release must
@@ -114,6 +122,7 @@ func (resolver) Hosts(name string) ([]netip.Addr, error) {
 
 var errNoAccounts = errors.New("there are no rules for users and groups")
 
+func (resolver) Static(name string) []netip.Addr       { return pmcdconf.StaticHosts(name) }
 func (resolver) Port(string) (int, error)              { return 0, errNoAccounts }
 func (resolver) User(string) (uint32, []uint32, error) { return 0, nil, errNoAccounts }
 func (resolver) GroupName(uint32) string               { return "" }

@@ -44,7 +44,7 @@ func readConf(ctx context.Context, path string, before confVersion, opt pmcdconf
 }
 
 func (r *Reloader) confOptions() pmcdconf.Options {
-	return pmcdconf.Options{CredsRequired: r.cfg.CredsRequired, Resolver: r.cfg.Resolver, All: true}
+	return pmcdconf.Options{CredsRequired: r.cfg.CredsRequired, Resolver: r.cfg.Resolver, OwnNameLater: true, All: true}
 }
 
 // describeRead logs the mistakes in a configuration, whether it is used or not: first in

@@ -74,6 +74,7 @@ type Reloader struct {
 	plain *slog.Logger
 	conf  confState
 	names nameState
+	rules rules
 	// watchedBefore has the versions of the watched files at the last check.
 	watchedBefore map[string]fileVersion
 	abandoned     []<-chan struct{} // each is closed when a call that await did not wait for returns

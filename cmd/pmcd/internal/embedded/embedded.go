@@ -35,16 +35,19 @@ func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	return true
 }
 
-// Config returns the compiled-in configuration.
-func Config() (*pmcdconf.Config, error) { return parseConfig(false) }
+// Agents returns the agents of the compiled-in configuration.
+func Agents() ([]pmcdconf.Agent, error) {
+	conf, err := parseConfig(pmcdconf.Options{AgentsOnly: true})
+	return conf.Agents, err
+}
 
-func parseConfig(reqAuth bool) (*pmcdconf.Config, error) {
-	return pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
+func parseConfig(opt pmcdconf.Options) (*pmcdconf.Config, error) {
+	return pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), opt)
 }
 
 // Load returns the compiled-in configuration, name space and labels. reqAuth is -S.
 func Load(reqAuth bool) (*daemon.Embedded, error) {
-	conf, err := parseConfig(reqAuth)
+	conf, err := parseConfig(pmcdconf.Options{CredsRequired: reqAuth, OwnNameLater: true})
 	if err != nil {
 		return nil, err
 	}

@@ -56,10 +56,7 @@ var _ transport.Process = (*agentProcess)(nil)
 // start starts the process of an agent. program is roothelper.Self for a built-in
 // agent, else "".
 func (o *Opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
-	what := "error starting a process for " + File(spec)
-	if spec.Kind != pmcdconf.DSO && program == "" {
-		what = "error starting " + spec.Argv[0]
-	}
+	what := starting(spec, program)
 	stderr, err := child.NewStderr(agentOutput{o.Log.With(logtext.Bare()), spec})
 	if err != nil {
 		return nil, err
@@ -75,6 +72,17 @@ func (o *Opener) start(ctx context.Context, spec *pmcdconf.Agent, program string
 		return nil, c.failed(fmt.Errorf("%s: the process has no pipes", what))
 	}
 	return c, nil
+}
+
+// starting returns what a process is started for, in an error.
+func starting(spec *pmcdconf.Agent, program string) string {
+	switch {
+	case program == roothelper.Self:
+		return "error starting a process for the built-in agent"
+	case spec.Kind == pmcdconf.DSO:
+		return "error starting a process for " + spec.Path
+	}
+	return "error starting " + spec.Argv[0]
 }
 
 // run starts the process of an agent by the root helper. This process starts it

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -50,5 +51,26 @@ func TestNoAnswer(t *testing.T) {
 	const want = "cannot negotiate with the agent: no answer in 50ms (-q), so pmcd closed the connection"
 	if err == nil || !strings.HasPrefix(transport.Reason(err), want) {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// An error of a start says what was to be started.
+func TestStartError(t *testing.T) {
+	for _, tt := range []struct {
+		line, program, want string
+	}{
+		{"root 1 dso root_init builtin", roothelper.Self, "error starting a process for the built-in agent"},
+		{"proc 3 pipe binary /nosuch/pmdaproc", roothelper.Self, "error starting a process for the built-in agent"},
+		{"sample 29 dso sample_init /pmda_sample.so", "", "error starting a process for /pmda_sample.so"},
+		{"simple 253 pipe binary /pmdasimple -d 253", "", "error starting /pmdasimple"},
+		{"simple 253 socket unix /sock /pmdasimple", "", "error starting /pmdasimple"},
+	} {
+		conf, err := pmcdconf.Parse("conf", strings.NewReader(tt.line+"\n"), pmcdconf.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := starting(&conf.Agents[0], tt.program); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.line, got, tt.want)
+		}
 	}
 }

@@ -134,8 +134,8 @@ type HelperConfig struct {
 	// HostName returns the host name in a container, ContainerProcess its first process.
 	HostName         func(container string) (string, error)
 	ContainerProcess func(container string) (int, error)
-	// Embedded returns the embedded configuration.
-	Embedded func() (*pmcdconf.Config, error)
+	// Embedded returns the agents of the embedded configuration.
+	Embedded func() ([]pmcdconf.Agent, error)
 }
 
 // RunHelper is the main function of the process of a root helper. It returns the exit
@@ -208,16 +208,12 @@ func RunHelper(args []string, c HelperConfig) int {
 
 // config returns what the configurations of a root helper and of a process for shared agents
 // have in common.
-func (c *HelperConfig) config(file string, trustAll bool) (roothelper.Config, error) {
-	cfg := roothelper.Config{ConfigFile: file, TrustAll: trustAll}
+func (c *HelperConfig) config(file string, trustAll bool) (cfg roothelper.Config, err error) {
+	cfg = roothelper.Config{ConfigFile: file, TrustAll: trustAll}
 	if file == "" {
-		conf, err := c.Embedded()
-		if err != nil {
-			return cfg, err
-		}
-		cfg.Embedded = conf.Agents
+		cfg.Embedded, err = c.Embedded()
 	}
-	return cfg, nil
+	return cfg, err
 }
 
 // RunSharedProcess is the main function of a process for agents that share it, a child of
