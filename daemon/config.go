@@ -121,6 +121,7 @@ type Config struct {
 	gethostname   func() (string, error)    // nil is os.Hostname
 	hostnameEvery time.Duration             // see session.Config
 	overdue       time.Duration             // a reload that takes longer is a problem
+	addressEvery  time.Duration             // see checkAddresses
 	sendBuffer    int                       // conn.Config.SendBuffer
 	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
 	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
@@ -174,6 +175,7 @@ func (c *Config) setDefaults() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.overdue = cmp.Or(c.overdue, 30*time.Second)
+	c.addressEvery = cmp.Or(c.addressEvery, defaultAddressEvery)
 	if c.gethostname == nil {
 		c.gethostname = os.Hostname
 	}

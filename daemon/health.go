@@ -44,16 +44,16 @@ func (d *Daemon) Health() Health {
 }
 
 // Problems returns lines about problems that do not keep pmcd from serving: those of
-// Config.Problems, sockets that are not open, a lack of descriptors, access rules that
-// are left out, a reload that does not end, TLS that is off because of a key or certificate,
-// and a certificate that has expired or expires soon. Each is in the list as long as its cause
-// exists. The list does not have a reload that failed, nor problems of one agent, which are in
+// Config.Problems, sockets that are not open, addresses that no interface has, a lack of
+// descriptors, access rules that are left out, a reload that does not end, TLS that is off because
+// of a key or certificate, and a certificate that has expired or expires soon. Each is in the list
+// as long as its cause exists. The list does not have a reload that failed, nor problems of one agent, which are in
 // its AgentStatus.
 func (d *Daemon) Problems() (texts []string) {
 	if d.cfg.Problems != nil {
 		texts = d.cfg.Problems()
 	}
-	return slices.Concat(texts, d.cfg.Listeners.Unbound(), d.descriptorProblems(), d.reloader.Problems(), d.tlsProblems(time.Now()))
+	return slices.Concat(texts, d.cfg.Listeners.Unbound(), d.addressProblems(), d.descriptorProblems(), d.reloader.Problems(), d.tlsProblems(time.Now()))
 }
 
 // healthTime is the least time between two calls of Config.Changed, because the state of an

@@ -18,6 +18,7 @@ type loop struct {
 	report     <-chan time.Time // nil if there is nothing to report
 	overdue    <-chan time.Time // of a reload; nil if there is none, or if it was reported
 	wasOverdue bool
+	absent     []string // addresses that no interface had at the last check
 }
 
 // run does what is due, and what others ask for, until ctx ends.
@@ -26,6 +27,9 @@ func (l *loop) run(ctx context.Context) {
 	d.noteExpiry(&l.expiry, time.Now())
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
+	l.checkAddresses()
+	addresses := time.NewTicker(d.cfg.addressEvery)
+	defer addresses.Stop()
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
 		var reportDue <-chan time.Time
@@ -41,6 +45,8 @@ func (l *loop) run(ctx context.Context) {
 			d.limiter.Flush(false)
 			d.noteOverload(now)
 			d.noteExpiry(&l.expiry, now)
+		case <-addresses.C:
+			l.checkAddresses()
 		case <-d.healthNews:
 			if l.report == nil {
 				l.report = time.After(healthTime)

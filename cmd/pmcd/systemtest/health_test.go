@@ -118,18 +118,28 @@ func TestBadAddress(t *testing.T) {
 	})
 }
 
-// An address that the host gets later is served from then on.
+// An address that the host gets later is served from then on. Until then it is a problem.
 func TestLateAddress(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, options func(string)) {
 		h.needIPv6()
 		options("-q 60 -i 127.0.0.1 -i 192.0.2.7 -i 2001:db8::7")
 		h.run("systemctl start pmcd.service")
-		h.status(0)
+		for _, address := range []string{"192.0.2.7", "2001:db8::7"} {
+			want := "no client is accepted at address " + address + " (-i): no interface has it"
+			if text := h.status(1); !strings.Contains(text, "problem:       "+want) {
+				t.Errorf("pmcdctl status:\n%s", text)
+			}
+			if text := h.show("pmcd.service", "StatusText"); !strings.Contains(text, want) {
+				t.Errorf("STATUS=%s", text)
+			}
+			h.check("journalctl --sync; journalctl --no-pager -q -o cat -p warning -t pmcd; cat /var/log/pcp/pmcd/pmcd.log 2>/dev/null || :", want)
+		}
 		h.run("ip addr add 192.0.2.7/32 dev lo && ip addr add 2001:db8::7/128 dev lo nodad")
 		h.until("ip route get 192.0.2.7 | grep ^local && ip -6 route get 2001:db8::7 | grep ^local")
 		for _, address := range []string{"127.0.0.1:44321", "192.0.2.7:44321", "[2001:db8::7]:44321"} {
 			h.greets("tcp", address)
 		}
+		h.until("pmcdctl status && ! systemctl show -p StatusText pmcd.service | grep 'no interface'")
 	})
 }
 

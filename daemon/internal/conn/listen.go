@@ -22,6 +22,7 @@ type Listeners struct {
 	rows      []row  // of the table in the log
 	inherited []net.Addr
 	unbound   []string // sockets that were requested and cannot be opened, and why
+	numeric   []string // addresses that are listened at, which no interface need have
 }
 
 // A listener is a listening socket.

@@ -52,6 +52,9 @@ func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
 			l.add(ln, err, e.family, e.name, fmt.Sprint(port))
 		}
 	}
+	if numeric && ends[0].err == nil && !slices.Contains(l.numeric, addr) {
+		l.numeric = append(l.numeric, addr)
+	}
 	if port <= math.MaxUint16 { // the caller knows that there is no such port
 		l.unbound = append(l.unbound, unboundTCP(ends, port)...)
 	}
@@ -106,3 +109,13 @@ func reason(err error) error {
 // There is none for a port and an address that do not exist: the caller of Listen has
 // checked these.
 func (l *Listeners) Unbound() []string { return slices.Clone(l.unbound) }
+
+// Absent returns the numeric addresses that are listened at and that no interface has at the moment.
+func (l *Listeners) Absent() []string {
+	return slices.DeleteFunc(slices.Clone(l.numeric), isOwn)
+}
+
+// AbsentText returns a line about an address that Absent has returned.
+func AbsentText(addr string) string {
+	return fmt.Sprintf("no client is accepted at address %s (-i): no interface has it; clients are accepted when one has it; if it is a wrong address, correct -i and restart pmcd", addr)
+}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,39 @@ func TestUnixSocketFile(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
 		t.Errorf("the file is %q, %v", b, err)
+	}
+}
+
+// Absent has each numeric address that no interface has, once, as long as that is so.
+func TestAbsent(t *testing.T) {
+	if !testutil.InOwnNetwork(t) {
+		return
+	}
+	testutil.Run(t, "ip", "addr", "add", "192.0.2.1/24", "dev", "lo")
+	l, err := Listen([]string{"0.0.0.0", "127.0.0.2", "192.0.2.1", "192.0.2.7", "2001:db8::7", "fe80::1%nosuch0"}, []int{0, 0, 70000}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	absent := func(want ...string) {
+		t.Helper()
+		if got := l.Absent(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	absent("192.0.2.7", "2001:db8::7")
+	testutil.Run(t, "ip", "addr", "add", "192.0.2.7/32", "dev", "lo")
+	absent("2001:db8::7")
+	testutil.Run(t, "ip", "addr", "del", "192.0.2.1/24", "dev", "lo")
+	absent("192.0.2.1", "2001:db8::7")
+	for _, addrs := range [][]string{nil, {"loopback"}} {
+		l, err := Listen(addrs, []int{0}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if got := l.Absent(); len(got) != 0 {
+			t.Errorf("%q: %q", addrs, got)
+		}
 	}
 }
