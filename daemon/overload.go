@@ -41,5 +41,13 @@ func (o Overload) log(log *slog.Logger) {
 	log.Warn(message+". pmcdctl status --json lists the clients: let them ask less often, or limit the connections of a host or user (maximum N connections in [access] of pmcd.conf)", attrs...)
 }
 
+// CPUsChanged makes the numbers of requests, of TLS handshakes and of logins that are computed at a
+// time follow runtime.GOMAXPROCS, which the caller has changed, because the process may use n CPUs now.
+func (d *Daemon) CPUsChanged(n int) {
+	slots, handshakes := d.sessions.Resize()
+	d.log.Info("the number of CPUs that pmcd may use is {cpus} now (CPU affinity, limits of the control group): it computes {slots} requests, {handshakes} TLS handshakes and as many logins at a time",
+		"cpus", n, "slots", slots, "handshakes", handshakes)
+}
+
 // LastOverload returns the last Overload, or nil.
 func (d *Daemon) LastOverload() *Overload { return d.overload.Load() }

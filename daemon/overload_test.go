@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -27,6 +28,21 @@ func TestOverloadInTheLog(t *testing.T) {
 		o.log(log)
 		if all := logs.All(); len(all) != 1 || all[0].Message != tt.want {
 			t.Errorf("got %+v, want\n%s", all, tt.want)
+		}
+	}
+}
+
+// What is computed at a time follows GOMAXPROCS, and the log says it.
+func TestCPUsChanged(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	r := newHarness(t, nil, nil)
+	for cpus, want := range map[int]string{
+		1: "it computes 2 requests, 1 TLS handshakes and as many logins at a time",
+		7: "it computes 8 requests, 6 TLS handshakes and as many logins at a time",
+	} {
+		runtime.GOMAXPROCS(cpus + 1)
+		if r.CPUsChanged(cpus); !r.logged(want) {
+			t.Errorf("%d CPUs: the log has not %q", cpus, want)
 		}
 	}
 }

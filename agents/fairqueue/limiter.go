@@ -5,10 +5,10 @@ import "sync"
 // A Limiter is a weighted semaphore with fair queueing: what has to wait begins in the order of a
 // [Queue]. Use [NewLimiter] or [NewSharing] to make one. Its methods may be called by any goroutine.
 type Limiter struct {
-	limit   int64
 	sharing bool
 
 	mu      sync.Mutex // guards the following, and what is in each Use
+	limit   int64
 	used    int64
 	groups  map[Group]int64 // what they use, if it is sharing
 	waiting Queue[*Use]
@@ -36,7 +36,19 @@ func NewSharing(limit int64) *Limiter {
 }
 
 // Limit returns the limit.
-func (l *Limiter) Limit() int64 { return l.limit }
+func (l *Limiter) Limit() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit
+}
+
+// SetLimit changes the limit. If it is lower, what has begun goes on.
+func (l *Limiter) SetLimit(limit int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = limit
+	l.begin(Group{})
+}
 
 // Start starts u, which begins when those before it have begun and there is room for size. What
 // is larger than the limit begins when there is no other. Start reports whether u has begun. The

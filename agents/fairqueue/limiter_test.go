@@ -103,6 +103,28 @@ func TestLimiterTurns(t *testing.T) {
 	}
 }
 
+// What waits begins when the limit is higher. What has begun goes on when it is lower.
+func TestSetLimit(t *testing.T) {
+	l := fairqueue.NewLimiter(2)
+	var uses []*fairqueue.Use
+	for range 6 {
+		uses = append(uses, start(l, 1, groupKey(1)))
+	}
+	for _, step := range []struct {
+		limit int64
+		ended int // how many of uses
+		used  int64
+	}{{2, 0, 2}, {4, 0, 4}, {1, 0, 4}, {1, 3, 1}, {1, 4, 1}, {1, 5, 1}, {3, 5, 1}} {
+		for _, u := range uses[:step.ended] {
+			u.End()
+		}
+		l.SetLimit(step.limit)
+		if l.Limit() != step.limit || l.Used() != step.used {
+			t.Errorf("limit %d, %d have ended: the limit is %d, %d are used; want %d", step.limit, step.ended, l.Limit(), l.Used(), step.used)
+		}
+	}
+}
+
 // start starts a new Use.
 func start(l *fairqueue.Limiter, size int64, key fairqueue.Key) *fairqueue.Use {
 	u := new(fairqueue.Use)

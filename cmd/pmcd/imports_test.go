@@ -157,7 +157,7 @@ cli: ./logging agents/logtext agents/serve/getopt daemon
 clientcert: pmcdconf pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
-memlimit: pmcdconf/regular github.com/prometheus/procfs
+grouplimit: pmcdconf/regular github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
 background: ./cli ./logging ./systemd agents/launch/child pmcdconf/regular golang.org/x/sys
 ctl: pmcdconf/regular

@@ -42,6 +42,7 @@ func (s *server) run() error {
 	stop := status.Serve(s.daemon, s.opt, version.Of(build), s.listeners.Addrs(), s.log)
 	defer stop()
 	go s.handleHangups()
+	go s.watchCPUs() // ends with s.ctx
 	if s.helper != nil {
 		go s.helper.Watch(s.ctx, s.daemon.HealthChanged, func(why string) { // ends with s.ctx
 			s.helperEnded.Store(true)

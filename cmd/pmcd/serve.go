@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -18,8 +17,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/grouplimit"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/memlimit"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
@@ -48,6 +47,7 @@ type server struct {
 	out       *logging.File // nil as long as there is no log
 	log       *slog.Logger
 	helper    *privsep.Helper // nil if there is none
+	cpus      int             // that this process may use; 0 if GOMAXPROCS is set
 	daemon    *daemon.Daemon
 
 	helperEnded atomic.Bool // and so this process ends
@@ -214,21 +214,15 @@ func (s *server) startHelper() (err error) {
 	return nil
 }
 
-// addThread has the Go runtime use one thread more than there are CPUs. With one for each, its
-// scheduler polls the network every 10 ms while all of them serve requests. With one more, Linux
-// divides the CPUs between them: decision 14 has the figures. The number then stays: the runtime
-// would change it if pmcd may use fewer or more CPUs later.
-func addThread() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1) }
-
 // newDaemon reads the configuration and starts no agent yet.
 func (s *server) newDaemon() (err error) {
-	addThread()
+	s.useCPUs()
 	opt := s.opt
 	starter := child.NewStarter(nil)
 	s.onClose(starter.Close)
 	agents := open.New(open.Config{Builtin: open.Builtin, Log: s.log, Starter: starter, Helper: s.helper})
 	limited := memoryIsLimited()
-	memory := memlimit.Of("/")
+	memory := grouplimit.Memory("/")
 	if part := daemon.PartOf(100, memory); part < 100 {
 		s.log.Info("the control group may use {memory} bytes of memory, so the limits for clients are {percent} % of their defaults", "memory", memory, "percent", part)
 	}

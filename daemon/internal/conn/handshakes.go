@@ -21,7 +21,7 @@ type handshakes struct {
 }
 
 // most returns how many are computed at a time: one less than there are CPUs, since pmcd has a
-// thread more.
+// thread more than these, unless an admin has set GOMAXPROCS.
 func (h *handshakes) most() int { return max(1, runtime.GOMAXPROCS(0)-2) }
 
 // limiter returns the Limiter, in which the size of each handshake is 1.

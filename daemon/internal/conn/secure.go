@@ -36,6 +36,9 @@ func (t *TLS) Handshakes() (n, most int64) {
 	return l.Used(), l.Limit()
 }
 
+// Resize makes the number of handshakes that are computed at a time follow GOMAXPROCS.
+func (t *TLS) Resize() { t.handshakes.limiter().SetLimit(int64(t.handshakes.most())) }
+
 // Server makes the server's part of a TLS handshake on c, and returns a Conn for what is in
 // the TLS connection. pending is what was read from c already and belongs to it. At most
 // max(1, GOMAXPROCS-2) handshakes are computed at a time; the others take turns by their

@@ -103,7 +103,7 @@ func New(opt Options) *Host {
 		opt.MaxLogins = defaultMaxLogins
 	}
 	if opt.MaxCalls == 0 {
-		opt.MaxCalls = max(1, runtime.GOMAXPROCS(0)-2) // one less than there are CPUs: pmcd has a thread more
+		opt.MaxCalls = mostCalls()
 	}
 	h := &Host{opt: opt, exchanges: make(map[*Exchange]struct{})}
 	h.logins = newSemaphore(min(opt.MaxLogins, mostLogins))
@@ -113,6 +113,13 @@ func New(opt Options) *Host {
 	h.wg.Go(func() { h.available() })
 	return h
 }
+
+// mostCalls is the default of MaxCalls: one less than there are CPUs, since pmcd has a thread more
+// than these, unless an admin has set GOMAXPROCS.
+func mostCalls() int { return max(1, runtime.GOMAXPROCS(0)-2) }
+
+// Resize makes the number of calls of the library at a time follow GOMAXPROCS.
+func (h *Host) Resize() { h.calls.SetLimit(int64(mostCalls())) }
 
 // Available returns nil if clients can log in, or else why they cannot. The answer is that of
 // the time when the Host was made, and is waited for.

@@ -3,6 +3,7 @@ package sasl
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -109,4 +110,16 @@ func TestEnterFor(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// How many calls of the library compute at a time follows GOMAXPROCS.
+func TestResize(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	h := &Host{calls: newSemaphore(1)}
+	for procs, want := range map[int]int64{1: 1, 2: 1, 3: 1, 4: 2, 9: 7} {
+		runtime.GOMAXPROCS(procs)
+		if h.Resize(); h.calls.Limit() != want {
+			t.Errorf("GOMAXPROCS=%d: %d calls, want %d", procs, h.calls.Limit(), want)
+		}
+	}
 }

@@ -148,6 +148,17 @@ func (s *Server) NumClients() int { return s.Clients.Len() }
 // LogClients logs the table of clients, under a title.
 func (s *Server) LogClients(title string) { s.Clients.Log(s.plain, title) }
 
+// Resize makes the numbers of requests, of TLS handshakes and of logins that are computed at a time
+// follow GOMAXPROCS. It returns those of requests and of handshakes.
+func (s *Server) Resize() (requests int, handshakes int64) {
+	s.tls.Resize()
+	if h := s.admission.sasl(); h != nil {
+		h.Resize()
+	}
+	_, handshakes = s.tls.Handshakes()
+	return s.slots.Resize(), handshakes
+}
+
 // Busy implements conn.Handler: it reports whether requests wait for slots at the moment.
 func (s *Server) Busy() bool { return s.slots.Busy() }
 

@@ -3,7 +3,7 @@
 // Go's scheduler gives each goroutine the same share, so a client with 200 connections
 // would get 200 shares. Therefore a request takes a slot of a [Pool] when it has arrived,
 // and gives it back at its end and before it waits. There are GOMAXPROCS slots, and
-// two at least. Requests that wait for a slot are in a fairqueue.Queue. While they wait
+// two at least: see [Pool.Resize]. Requests that wait for a slot are in a fairqueue.Queue. While they wait
 // they do not compute, so that Go's scheduler polls the network and the requests of other
 // clients join the queue.
 //
@@ -47,6 +47,15 @@ func New() *Pool { return &Pool{size: size()} }
 
 // size returns the number of slots.
 func size() int { return max(2, runtime.GOMAXPROCS(0)) }
+
+// Resize makes the number of slots follow GOMAXPROCS, and returns it. Slots that are held stay so.
+func (p *Pool) Resize() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size = size()
+	p.serve()
+	return p.size
+}
 
 // A Slot is the slot of one client, which it has or not. One goroutine at a time uses it.
 type Slot struct {
@@ -175,7 +184,6 @@ func (p *Pool) tick() {
 	if !p.busy.Load() {
 		return
 	}
-	p.size = size()
 	p.ticks++
 	p.load.time += longTime / 2
 	for i := len(p.counted) - 1; i >= 0; i-- { // forget moves the last one

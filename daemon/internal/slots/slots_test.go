@@ -237,3 +237,36 @@ func BenchmarkSlots(b *testing.B) {
 		}
 	})
 }
+
+// The number of slots follows GOMAXPROCS.
+func TestResize(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	synctest.Test(t, func(t *testing.T) {
+		p, held := full()
+		var got atomic.Int32
+		for i := range uint64(5) {
+			go func() {
+				s := p.Slot(key(2, i))
+				s.Take()
+				got.Add(1)
+			}()
+		}
+		synctest.Wait()
+		for _, step := range []struct{ procs, size, got int }{{4, 4, 0}, {6, 6, 2}, {1, 2, 2}} {
+			runtime.GOMAXPROCS(step.procs)
+			size := p.Resize()
+			synctest.Wait()
+			if n := int(got.Load()); size != step.size || n != step.got {
+				t.Errorf("GOMAXPROCS=%d: %d slots, %d of those that waited have one; want %d, %d", step.procs, size, n, step.size, step.got)
+			}
+		}
+		for _, h := range held {
+			h.Release()
+		}
+		synctest.Wait()
+		if n := got.Load(); n != 2 {
+			t.Errorf("slots above the number were given back, and %d of those that waited have one, want 2", n)
+		}
+		p.Close()
+	})
+}
