@@ -129,6 +129,9 @@ func (s *server) identify() (err error) {
 		if s.user, err = privsep.RunAs(s.opt.User, os.Geteuid(), os.Getenv); err != nil {
 			return err
 		}
+		if s.user != nil && os.Getenv("PCP_USER") == "" { // agents of root have this process as a client
+			os.Setenv("PCP_USER", s.user.Name)
+		}
 	}
 	if s.opt.Embedded {
 		if s.defaults, err = embedded.Load(s.opt.ReqAuth); err != nil {

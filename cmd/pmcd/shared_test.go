@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,6 +106,22 @@ func TestPeerSharedProcess(t *testing.T) {
 	p.kill("pmcd-agent: xfs")
 	p.bothAnswer()
 	p.awaitPids("alone", func(proc, xfs int) bool { return proc == before["proc"] && xfs != before["xfs"] })
+}
+
+// An agent that runs as root knows the user of pmcd, even if pcp.conf does not have PCP_USER.
+func TestPeerStoreByUserOfPmcd(t *testing.T) {
+	p := privilegedPlace(t)
+	p.Write("conf", "pmcd 2 dso pmcd_init /none\nproc 3 dso proc_init builtin\n")
+	p.Write("pmns", "root { pmcd proc }\npmcd { numclients 2:0:3 }\nproc { control }\nproc.control { all }\nproc.control.all { threads 3:10:1 }\n")
+	p.start("PCP_USER=")
+	const metric = "proc.control.all.threads"
+	p.answers(metric, true)
+	for _, tt := range []struct{ user, want string }{{"nobody", "value 0"}, {"pcp", "value 1"}} {
+		out, _ := exec.Command("runuser", "-u", tt.user, "--", "pmstore", "-h", "unix:"+p.At("run/sock"), metric, "1").CombinedOutput()
+		if got := p.value(metric); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s%s, want %s", tt.user, out, got, tt.want)
+		}
+	}
 }
 
 // A log that is not read stops neither the root helper, which warns of PATH at its start, nor its

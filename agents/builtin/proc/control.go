@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"errors"
+	"os"
 	"path"
 	"strings"
 
@@ -75,15 +76,29 @@ func boolValue(s *pmda.Stored) (bool, error) {
 	return n == 1, err
 }
 
-// storeAllThreads stores the setting for all clients without one of their own.
+// storeAllThreads stores the setting for all clients without one of their own. A rule of pmie
+// (zeroconf.all_threads) stores it as PCP's user.
 //
-// C differs: any client whose user is known may store it, not only root.
-func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+// C differs: any client whose user is known may store it, not only root and PCP's user.
+func (h *host) storeAllThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
+	uid, ok := r.Client().UID()
+	if !ok || uid != 0 && uid != h.pcpUID() {
+		return pdu.ErrnoPermission
+	}
 	on, err := boolValue(s)
 	if err == nil {
 		h.Threads = on
 	}
 	return err
+}
+
+// pcpUID returns the user id of PCP's user: that of pcp.conf, or else the user of this process.
+// pmcd sets the variable if pcp.conf does not have it.
+func (h *host) pcpUID() int {
+	if uid, _, ok := lookupUser(os.Getenv("PCP_USER")); ok {
+		return uid
+	}
+	return h.ownCreds.uid // the process has the client's user now
 }
 
 func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
@@ -144,6 +159,6 @@ func (h *host) controlMetrics() []pmda.Metric {
 		{10, 2, "proc.control.perclient.threads", u32, instant, none, of(func(threads bool, _ string, v *pmda.Value) { v.SetUint(bit(threads)) })},
 		{10, 3, "proc.control.perclient.cgroups", str, instant, none, of(func(_ bool, cgroup string, v *pmda.Value) { v.SetString(cgroup) })},
 	})
-	ms[0].Store, ms[1].Store, ms[2].Store = pmda.RootOnly(h.storeAllThreads), h.storeThreads, h.storeCgroups
+	ms[0].Store, ms[1].Store, ms[2].Store = h.storeAllThreads, h.storeThreads, h.storeCgroups
 	return ms
 }

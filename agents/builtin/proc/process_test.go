@@ -370,6 +370,55 @@ func TestControl(t *testing.T) {
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
 }
 
+// PCP's user may store the setting for all clients, as a rule of pmie does. Its name is that of
+// pcp.conf. Without one it is the user of pmcd.
+func TestStoreAllThreads(t *testing.T) {
+	const nobody, daemon = 65534, 1 // as in all distributions
+	for _, tt := range []struct {
+		name    string
+		pcpUser string
+		own     int // the user of the agent
+		client  int
+		ok      bool
+	}{
+		{"root", "nobody", 0, 0, true},
+		{"PCP_USER", "nobody", 0, nobody, true},
+		{"PCP_USER, and the agent is not root's", "nobody", daemon, nobody, true},
+		{"the agent's user beside PCP_USER", "nobody", daemon, daemon, false},
+		{"another user", "nobody", 0, daemon, false},
+		{"the agent's user without PCP_USER", "", daemon, daemon, true},
+		{"the agent's user if PCP_USER does not exist", "no such user", daemon, daemon, true},
+		{"another user without PCP_USER", "", daemon, nobody, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("PCP_USER", tt.pcpUser)
+			if tt.own == 0 && tt.client != 0 {
+				testutil.NeedRoot(t) // the agent becomes the client
+			}
+			r := newHarness(t, Options{Root: composedTree(t)})
+			if tt.own != 0 {
+				r.host.ownCreds.uid = tt.own
+			}
+			r.setUser(tt.client, tt.client)
+			want := ""
+			if !tt.ok {
+				want = pdu.ErrnoPermission.Error()
+			}
+			if got := r.Store("proc.control.all.threads", word(1)); got != want {
+				t.Errorf("store: %q, want %q", got, want)
+			}
+			if got := r.host.Threads; got != tt.ok {
+				t.Errorf("threads: %v, want %v", got, tt.ok)
+			}
+			for _, name := range []string{"hotproc.control.refresh", "acct.control.lifetime"} { // root's
+				if got := r.Store(name, word(9)); (got == "") != (tt.client == 0) {
+					t.Errorf("store of %s: %q", name, got)
+				}
+			}
+		})
+	}
+}
+
 // Large texts are not kept between requests: a user can have one in many processes
 // that share its memory.
 func TestLargeRecords(t *testing.T) {

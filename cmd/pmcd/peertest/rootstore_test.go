@@ -53,3 +53,32 @@ func TestPeerStoresOfRoot(t *testing.T) {
 		}
 	}
 }
+
+// The rule zeroconf.all_threads of pmie stores proc.control.all.threads as user pcp, by this
+// command.
+func TestPeerStoreAllThreads(t *testing.T) {
+	p := servers(t)
+	testutil.NeedRoot(t)
+	pmdaproc := peer.Config{Agents: []string{"proc 3 pipe binary /var/lib/pcp/pmdas/proc/pmdaproc -d 3"}}
+	ours := peer.Config{Agents: []string{"proc 3 dso proc_init builtin"}}
+	if p.Same() {
+		ours = pmdaproc
+	}
+	const pmns = "root {\n\tproc\n}\nproc {\n\tcontrol\n}\nproc.control {\n\tall\n}\nproc.control.all {\n\tthreads 3:10:1\n}\n"
+	pmdaproc.PMNS, ours.PMNS = pmns, pmns
+	for _, d := range []*peer.Daemon{peer.StartT(t, p.C.Path, pmdaproc), peer.StartT(t, p.Ours.Path, ours)} {
+		for _, c := range []struct{ args, want string }{
+			{"pminfo -h {host} -f proc.control.all.threads", "value 0"},
+			{"runuser -u pcp -- pmstore -h {host} proc.control.all.threads 1", "old value=0 new value=1"},
+			{"pminfo -h {host} -f proc.control.all.threads", "value 1"},
+		} {
+			o, err := d.Run(t.Context(), peer.Unix, words(c.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Code != 0 || !strings.Contains(o.Stdout, c.want) {
+				t.Errorf("%s: %s: want %q\n%s", d.Path, c.args, c.want, o)
+			}
+		}
+	}
+}

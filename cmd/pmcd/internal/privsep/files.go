@@ -27,7 +27,7 @@ func (id *Identity) WithFileRights(f func()) error {
 // setFileRights sets the rights of this thread for files.
 func (id *Identity) setFileRights() error {
 	if err := unix.Setgroups(id.Groups); err != nil { // of this thread, unlike syscall.Setgroups
-		return fmt.Errorf("cannot look at files as user %s: setgroups: %w", id.name, err)
+		return fmt.Errorf("cannot look at files as user %s: setgroups: %w", id.Name, err)
 	}
 	for _, set := range []struct {
 		name string
@@ -37,7 +37,7 @@ func (id *Identity) setFileRights() error {
 		// The calls report no errors. They return the id that was set before.
 		set.do(set.id)
 		if now, err := set.do(set.id); err != nil || now != set.id {
-			return fmt.Errorf("cannot look at files as user %s: %s: the id is %d (%v)", id.name, set.name, now, err)
+			return fmt.Errorf("cannot look at files as user %s: %s: the id is %d (%v)", id.Name, set.name, now, err)
 		}
 	}
 	return nil

@@ -66,12 +66,12 @@ func StartHelper(ctx context.Context, config string, id *Identity, endDaemon boo
 	if problem != nil {
 		log.Warn("{error}", "error", problem, logtext.Event("trust_agents_ignored"))
 	}
-	r := &Rights{TrustCheck: TrustCheck{config: config, user: id.name, file: files[0]}, trustAll: trustAll,
+	r := &Rights{TrustCheck: TrustCheck{config: config, user: id.Name, file: files[0]}, trustAll: trustAll,
 		log: log, agents: make(map[int]string)}
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	args := []string{config, id.name}
+	args := []string{config, id.Name}
 	if trustAll {
 		args = append(args, trustArg)
 	}

@@ -14,7 +14,7 @@ import (
 
 // An Identity is a user that a process can become (-U).
 type Identity struct {
-	name     string
+	Name     string
 	UID, GID int
 	Groups   []int // supplementary
 }
@@ -30,7 +30,7 @@ func RunAs(name string, euid int, getenv func(string) string) (*Identity, error)
 	case err != nil:
 		return nil, err
 	case euid != 0 && id.UID != euid:
-		return nil, fmt.Errorf("cannot run as user %s: only root can change the user; start pmcd as root or as that user", id.name)
+		return nil, fmt.Errorf("cannot run as user %s: only root can change the user; start pmcd as root or as that user", id.Name)
 	case euid != 0:
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func LookUp(name string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot run as user %s: its groups: %w", name, err)
 	}
-	id := &Identity{name: name}
+	id := &Identity{Name: name}
 	for _, n := range []struct {
 		text string
 		set  func(int)
@@ -79,14 +79,14 @@ func (id *Identity) Become() error {
 		{"setuid", func() error { return syscall.Setuid(id.UID) }},
 	} {
 		if err := step.do(); err != nil {
-			return fmt.Errorf("cannot become user %s: %s: %w", id.name, step.name, err)
+			return fmt.Errorf("cannot become user %s: %s: %w", id.Name, step.name, err)
 		}
 	}
 	if id.UID == 0 {
 		return nil
 	}
 	if syscall.Setuid(0) == nil || id.GID != 0 && syscall.Setgid(0) == nil {
-		return fmt.Errorf("cannot become user %s for good: root can be regained", id.name)
+		return fmt.Errorf("cannot become user %s for good: root can be regained", id.Name)
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, fs.ErrNotExist) { // no /proc
@@ -97,7 +97,7 @@ func (id *Identity) Become() error {
 	}
 	for line := range strings.Lines(string(status)) {
 		if set, ok := strings.CutPrefix(line, "CapPrm:"); ok && strings.Trim(set, "\t0\n") != "" {
-			return fmt.Errorf("cannot become user %s for good: capabilities remain: %s", id.name, strings.TrimSpace(set))
+			return fmt.Errorf("cannot become user %s for good: capabilities remain: %s", id.Name, strings.TrimSpace(set))
 		}
 	}
 	return nil

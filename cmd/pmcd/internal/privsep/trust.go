@@ -98,7 +98,7 @@ func NewTrustCheck(config, user string, getenv func(string) string) *TrustCheck 
 	if trust {
 		return nil
 	}
-	return &TrustCheck{config: config, user: id.name, file: files[0], id: id, Problem: problem}
+	return &TrustCheck{config: config, user: id.Name, file: files[0], id: id, Problem: problem}
 }
 
 // Untrusted returns why an agent does not get root's rights; nil if it gets them or
