@@ -66,6 +66,7 @@ trace: ./internal/tracepdu
 # How pmcd reaches an agent.
 fairqueue:
 internal/mmvformat: pmcdconf/pcpconf
+internal/kernel:
 internal/nametree: pdu
 internal/responder: agents pdu
 internal/savefile:
@@ -79,7 +80,7 @@ pmdaroot: pdu pmcdconf/pcpconf
 pmdaroot/roottest: pdu
 # For tests.
 linuxhosts:
-testutil:
+testutil: golang.org/x/sys
 
 # How an agent comes to life.
 in agents/launch
@@ -94,7 +95,7 @@ in agents/builtin
 cifs: ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 internal/cgroups: ./internal/sysfile
 internal/ids: agents/pmda/cache pdu
-internal/inroot: golang.org/x/sys
+internal/inroot: agents/internal/kernel golang.org/x/sys
 internal/metrics: agents/pmda pdu
 internal/pidfile: pmcdconf/regular
 internal/sysfile: agents/rawio

@@ -3,28 +3,29 @@
 package inroot
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/internal/kernel"
 )
 
 // Open opens path with O_PATH: the result says what the file is, and has no effect on it.
 // dir is a descriptor of the directory. If nofollow is set and path is a link, Open opens
 // the link itself. Links of /proc to files of processes are not followed.
 //
-// It uses openat2(2). Where that fails with ENOSYS, as under RestrictSUIDSGID= of systemd,
-// which cannot see what it would do, Open goes from directory to directory by itself. It
-// does the same after EAGAIN, which means that the path has ".." and that something on the
-// host was renamed or mounted meanwhile.
+// It uses openat2(2). Without that, as under RestrictSUIDSGID= of systemd, which cannot see
+// what the call would do, Open goes from directory to directory by itself, and follows no
+// links out of dir either. It does the same after EAGAIN, which means that the path has ".."
+// and that something on the host was renamed or mounted meanwhile.
 func Open(dir int, path string, nofollow bool) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if nofollow {
 		how.Flags |= unix.O_NOFOLLOW
 	}
 	fd, err = unix.Openat2(dir, path, &how)
-	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EAGAIN) {
+	if kernel.Lacks(err) || err == syscall.EAGAIN {
 		return walk(dir, path, nofollow)
 	}
 	return fd, err

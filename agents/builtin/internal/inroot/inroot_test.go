@@ -65,6 +65,12 @@ func TestWalk(t *testing.T) {
 			if got != want {
 				t.Errorf("%.50q, nofollow %v: got %s, want %s", path, nofollow, got, want)
 			}
+			for _, errno := range []syscall.Errno{syscall.ENOSYS, syscall.EPERM} {
+				testutil.Refuse(t, errno, []uintptr{unix.SYS_OPENAT2}, func() { got = what(fd, path, nofollow, Open) })
+				if got != want {
+					t.Errorf("%.50q, nofollow %v, openat2 fails with %v: got %s, want %s", path, nofollow, errno, got, want)
+				}
+			}
 		}
 	}
 	var out syscall.Stat_t
@@ -148,5 +154,40 @@ func TestRenamedMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		syscall.Close(fd)
+	}
+}
+
+// A file that may not be opened is not opened in another way. A call that fails with another error
+// than a missing call is not tried again.
+func TestNotPermitted(t *testing.T) {
+	if !testutil.Unprivileged(t) {
+		return
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := syscall.Open(root, unix.O_PATH|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(dir)
+	for _, tt := range []struct {
+		path  string
+		errno syscall.Errno // of openat2; 0 if it is there
+		want  string
+	}{
+		{"closed/file", 0, syscall.EACCES.Error()},
+		{"closed/file", syscall.EPERM, syscall.EACCES.Error()},
+		{".", syscall.EACCES, syscall.EACCES.Error()},
+		{".", syscall.EMFILE, syscall.EMFILE.Error()},
+	} {
+		got := what(dir, tt.path, false, Open)
+		if tt.errno != 0 {
+			testutil.Refuse(t, tt.errno, []uintptr{unix.SYS_OPENAT2}, func() { got = what(dir, tt.path, false, Open) })
+		}
+		if got != tt.want {
+			t.Errorf("%s, openat2 fails with %q: got %s, want %s", tt.path, tt.errno, got, tt.want)
+		}
 	}
 }
