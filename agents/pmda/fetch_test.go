@@ -3,6 +3,7 @@ package pmda_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"syscall"
@@ -34,13 +35,26 @@ func TestValues(t *testing.T) {
 		want  string
 	}{
 		{pdu.Metric32, minus, "-1=4294967294"},
-		{pdu.MetricU32, big, "-1=5"},
+		{pdu.MetricU32, big, "-1=4294967295"},
+		{pdu.MetricU32, minus, ""},
+		{pdu.MetricU32, set(func(v *pmda.Value) { v.SetFloat(5e9) }), "-1=4294967295"},
+		{pdu.Metric32, big, "-1=2147483647"},
+		{pdu.Metric32, set(func(v *pmda.Value) { v.SetUint(math.MaxInt64) }), "-1=2147483647"},
+		{pdu.Metric32, set(func(v *pmda.Value) { v.SetInt(-1 << 40) }), "-1=2147483648"},
+		{pdu.Metric32, set(func(v *pmda.Value) { v.SetFloat(-1e99) }), "-1=2147483648"},
+		{pdu.Metric32, set(func(v *pmda.Value) { v.SetFloat(math.Inf(1)) }), "-1=2147483647"},
+		{pdu.Metric32, set(func(v *pmda.Value) { v.SetFloat(math.NaN()) }), ""},
+		{pdu.Metric64, big, "-1=64:7fffffffffffffff"},
+		{pdu.MetricU64, minus, ""},
+		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(-0.5) }), "-1=U64:0000000000000000"},
+		{pdu.MetricFloat, set(func(v *pmda.Value) { v.SetFloat(-1e99) }), "-1=FLOAT:ff7fffff"},
+		{pdu.MetricFloat, set(func(v *pmda.Value) { v.SetFloat(math.Inf(1)) }), "-1=FLOAT:7f800000"},
 		{pdu.MetricU32, half, "-1=2"},
 		{pdu.Metric32, text, bad},
 		{pdu.Metric64, minus, "-1=64:fffffffffffffffe"},
 		{pdu.MetricU64, big, "-1=U64:8000000100000005"},
 		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(1 << 63) }), "-1=U64:8000000000000000"},
-		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(-1) }), "-1=U64:ffffffffffffffff"},
+		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(-1) }), ""},
 		{pdu.MetricFloat, half, "-1=FLOAT:40200000"},
 		{pdu.MetricFloat, minus, "-1=FLOAT:c0000000"},
 		{pdu.MetricDouble, half, "-1=DOUBLE:4004000000000000"},
@@ -76,6 +90,27 @@ func TestValues(t *testing.T) {
 		}
 	}
 	transporttest.Test(t, tr, ids...)
+}
+
+// A counter wraps, so that clients can compute its rate.
+func TestCounterWraps(t *testing.T) {
+	for _, tt := range []struct {
+		typ  pdu.MetricType
+		set  func(v *pmda.Value)
+		want string
+	}{
+		{pdu.MetricU32, func(v *pmda.Value) { v.SetUint(1<<32 + 5) }, "-1=5"},
+		{pdu.MetricU32, func(v *pmda.Value) { v.SetInt(-2) }, "-1=4294967294"}, // an unsigned counter that is printed as signed
+		{pdu.MetricU32, func(v *pmda.Value) { v.SetFloat(1<<32 + 5) }, "-1=5"},
+		{pdu.MetricU64, func(v *pmda.Value) { v.SetInt(-2) }, "-1=U64:fffffffffffffffe"},
+	} {
+		m := row(0, func(_ context.Context, v *pmda.Value) error { tt.set(v); return nil })
+		m.Type, m.Sem = tt.typ, pdu.SemCounter
+		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		if got := show(fetch(t, tr, id(0, 0)).Sets[0]); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.typ, got, tt.want)
+		}
+	}
 }
 
 // A fetch returns the instances in the profile. If all of them fail, it returns the

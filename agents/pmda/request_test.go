@@ -58,7 +58,7 @@ func TestClients(t *testing.T) {
 		}
 		v.SetInt(int64(n*10000 + uid))
 		if c.Container() == "box" {
-			v.SetInt(-1)
+			v.SetInt(7)
 		}
 		return nil
 	})
@@ -83,7 +83,7 @@ func TestClients(t *testing.T) {
 	attr(pdu.AttrUserID, "7")
 	step("10007")
 	attr(pdu.AttrContainer, "box")
-	step("4294967295")
+	step("7")
 	attr(pdu.AttrContainer, "")
 	step("30007")
 	tr.Notify(transport.Notice{Client: 5, End: true}) // has sent no request

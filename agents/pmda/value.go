@@ -8,8 +8,12 @@ import (
 
 // A Value is the value of one instance of a metric, which a [FetchFunc] sets.
 //
-// A number is converted to the type of the metric as in a Go conversion, so a
-// counter may wrap. A number for a metric that is a text, or a text for a metric
+// A number is converted to the type of the metric. One that the type cannot hold becomes
+// the largest or the smallest number of the type; a negative number for an unsigned type,
+// and NaN for an integer, are no value. A counter (pdu.SemCounter) of an integer type
+// wraps instead, as in a Go conversion, because clients compute its rate.
+//
+// A number for a metric that is a text, or a text for a metric
 // that is a number, is PM_ERR_TYPE. A text or aggregate of 16 MiB or more is
 // PM_ERR_TOOBIG. If a FetchFunc calls several Set methods, the last one counts.
 //
@@ -91,16 +95,55 @@ func (v *Value) SetBytes(b []byte) { v.kind, v.bytes = isBytes, b }
 // recs must not change until the FetchFunc has returned, and is copied then.
 func (v *Value) SetEvents(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
 
-// toUint64 converts the number to a uint64.
-func (v *Value) toUint64() uint64 {
+// limits are the smallest and the largest number of the integer types.
+var limits = [...]struct {
+	min int64
+	max uint64
+}{
+	pdu.Metric32:  {math.MinInt32, math.MaxInt32},
+	pdu.MetricU32: {0, math.MaxUint32},
+	pdu.Metric64:  {math.MinInt64, math.MaxInt64},
+	pdu.MetricU64: {0, math.MaxUint64},
+}
+
+// toInteger converts the number to an integer type, in two's complement. It unsets v if there
+// is no value.
+func (v *Value) toInteger(typ pdu.MetricType) {
+	n, negative := v.num, v.kind == isInt && int64(v.num) < 0
 	if v.kind == isFloat {
-		f := math.Float64frombits(v.num)
-		if f >= math.MaxInt64 {
-			return uint64(f)
+		switch f := math.Trunc(math.Float64frombits(v.num)); {
+		case f >= 1<<64:
+			n = math.MaxUint64
+		case f >= 0:
+			n = uint64(f)
+		case f < -1<<63:
+			n, negative = 1<<63, true
+		case f < 0:
+			n, negative = uint64(int64(f)), true
+		default: // NaN
+			v.kind = unset
+			return
 		}
-		return uint64(int64(f))
 	}
-	return v.num
+	switch limit := limits[typ]; {
+	case v.m.desc.Sem == pdu.SemCounter: // the lower bits
+	case !negative:
+		n = min(n, limit.max)
+	case limit.min == 0:
+		v.kind = unset
+	default:
+		n = uint64(max(int64(n), limit.min))
+	}
+	v.num = n
+}
+
+// toFloat32 is toFloat64 for a metric of type float.
+func (v *Value) toFloat32() float32 {
+	f := v.toFloat64()
+	if math.IsInf(f, 0) {
+		return float32(f)
+	}
+	return float32(max(min(f, math.MaxFloat32), -math.MaxFloat32))
 }
 
 // toFloat64 converts the number to a float64.
@@ -126,14 +169,17 @@ func checkSize(n int) error {
 	return nil
 }
 
-// encode prepares v for put. It checks that the value can be converted to the type
-// of the metric, and encodes texts from SetBytes and events in scratch.
+// encode prepares v for put. It converts a number to the type of the metric, which may leave
+// v without a value, and encodes texts from SetBytes and events in scratch.
 func (v *Value) encode(scratch *[]byte) error {
 	typ := v.m.desc.ValueType
 	switch {
 	case typ <= pdu.MetricDouble:
 		switch v.kind {
 		case isInt, isUint, isFloat:
+			if typ < pdu.MetricFloat {
+				v.toInteger(typ)
+			}
 			return nil
 		}
 	case typ == pdu.MetricString && v.kind == isString:
@@ -159,11 +205,11 @@ func (v *Value) encode(scratch *[]byte) error {
 func (v *Value) put(w *pdu.ResultWriter) {
 	switch typ := v.m.desc.ValueType; typ {
 	case pdu.Metric32, pdu.MetricU32:
-		w.Word(v.inst, uint32(v.toUint64()))
+		w.Word(v.inst, uint32(v.num))
 	case pdu.Metric64, pdu.MetricU64:
-		w.Uint64(v.inst, typ, v.toUint64())
+		w.Uint64(v.inst, typ, v.num)
 	case pdu.MetricFloat:
-		w.Float32(v.inst, float32(v.toFloat64()))
+		w.Float32(v.inst, v.toFloat32())
 	case pdu.MetricDouble:
 		w.Float64(v.inst, v.toFloat64())
 	case pdu.MetricString:

@@ -125,6 +125,8 @@ func (h *host) fetch(k int) pmda.FetchFunc {
 		switch {
 		case word != "" && v.Metric().Type == pdu.MetricString:
 			v.SetString(word)
+		case isNumber && word[0] == '-':
+			v.SetInt(int64(n))
 		case isNumber:
 			v.SetUint(n)
 		case kinds[k].instances:

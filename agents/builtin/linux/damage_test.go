@@ -196,7 +196,7 @@ func TestBrokenLines(t *testing.T) {
 		"mem.util.cached":              "",
 		"mem.util.bufmem":              "",
 		"mem.util.other":               "",
-		"mem.util.dirty":               "18446744073709551615",
+		"mem.util.dirty":               "",
 		"mem.util.writeback":           "9",
 		"mem.util.hugepagesTotal":      "3",
 		"mem.util.hugepagesTotalBytes": "",

@@ -13,11 +13,18 @@ type optionalUint struct {
 	ok bool
 }
 
-// parse sets f to the number at the start of text.
+// parse sets f to the number at the start of text, or to the size in KiB of a line with kB.
 func (f *optionalUint) parse(text []byte) {
-	word, _ := sysfile.Field(text)
+	word, rest := sysfile.Field(text)
 	f.n, f.ok = sysfile.Uint(word)
+	if unit, _ := sysfile.Field(rest); string(unit) == "kB" {
+		f.checkKiB()
+	}
 }
+
+// checkKiB makes a size in KiB unknown if it is 2^63 bytes or more: it is a difference below 0. lxcfs
+// writes some, and so does the kernel for a node.
+func (f *optionalUint) checkKiB() { f.ok = f.ok && f.n < 1<<53 }
 
 // setValue sets v to the number, if it is known.
 func (f *optionalUint) setValue(v *pmda.Value) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/rawio"
@@ -180,21 +181,23 @@ func (f *filesystems) statfs(d *filesystem) (valid bool, err error) {
 
 // statfsKiB returns a FetchFunc for a number of blocks, converted to KiB.
 func statfsKiB(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
-	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(blocks(s) * uint64(s.Bsize) / 1024) })
+	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(metrics.Scale(blocks(s), uint64(s.Bsize), 1024)) })
 }
 
 func (f *filesystems) metrics() []pmda.Metric {
 	blocks := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Blocks })
-	used := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Blocks - s.Bfree })
+	// More may be free than there is, in a file system of FUSE. Nothing is used then.
+	usedBlocks := func(s *syscall.Statfs_t) uint64 { return s.Blocks - min(s.Blocks, s.Bfree) }
+	used := statfsKiB(usedBlocks)
 	free := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bfree })
 	avail := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bavail })
 	maxFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Files) })
-	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Files - s.Ffree) })
+	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Files - min(s.Files, s.Ffree)) })
 	freeFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Ffree) })
 	blockSize := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(uint64(s.Bsize)) })
 	full := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) {
 		v.SetFloat(0)
-		used := s.Blocks - s.Bfree
+		used := usedBlocks(s)
 		if all := used + s.Bavail; all > 0 {
 			v.SetFloat(100 * float64(used) / float64(all))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
@@ -79,7 +80,7 @@ func (d *buddies) metrics() []pmda.Metric {
 		},
 	}
 	pages := pmda.FromData(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks) })
-	total := pmda.FromData(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
+	total := pmda.FromData(func(v *pmda.Value, b *buddy) { v.SetUint(metrics.Scale(b.blocks, uint64(d.h.PageSize)<<b.order, 1024)) })
 	return table(pmda.Metric{InDom: indom}, []row{
 		{67, 0, "mem.buddyinfo.pages", u64, instant, none, pages},
 		{67, 1, "mem.buddyinfo.total", u64, instant, kbyte, total},

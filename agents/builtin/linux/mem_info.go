@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
@@ -54,7 +55,7 @@ func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 // bytes.
 func (m *meminfo) hugeBytes(name string) pmda.FetchFunc {
 	f, size := m.field(name), m.field("Hugepagesize")
-	return pmda.FromUint(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
+	return pmda.FromUint(func() (uint64, bool) { return metrics.Scale(f.n, size.n<<10, 1), f.ok && size.ok })
 }
 
 func (m *meminfo) metrics() []pmda.Metric {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -86,7 +87,7 @@ func (s *slabs) metrics() []pmda.Metric {
 		per, ok2 := i.rec.At(slabObjsPerSlab)
 		pages, ok3 := i.rec.At(slabPagesPerSlab)
 		if ok1 && ok2 && ok3 && per > 0 {
-			v.SetUint(pages * objs * uint64(s.h.PageSize) / per)
+			v.SetUint(metrics.Scale(objs, metrics.Scale(pages, uint64(s.h.PageSize), 1), per))
 		}
 	})
 	return table(pmda.Metric{InDom: indom}, []row{

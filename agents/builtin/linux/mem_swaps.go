@@ -51,6 +51,8 @@ func (s *swaps) parse(b []byte) {
 		if i := s.instances.add(path); i != nil {
 			i.size.parse(size)
 			i.used.parse(used)
+			i.size.checkKiB()
+			i.used.checkKiB()
 			n, err := strconv.ParseInt(string(priority), 10, 32)
 			i.priority, i.hasPriority = n, err == nil
 		}

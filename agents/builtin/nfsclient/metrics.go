@@ -60,7 +60,7 @@ func setNumber(v *pmda.Value, list []uint64, i int) error {
 	if i < 0 || i >= len(list) {
 		return errNone
 	}
-	v.SetUint(list[i])
+	v.SetInt(int64(list[i]))
 	return nil
 }
 

@@ -224,7 +224,7 @@ func TestOdd(t *testing.T) {
 		{"what that does not have", device + "\txprt:\ttcp 1 2 3 4 5 6 7 8 9 10\n", "xprt.max_slots", none},
 		{"an unknown transport", device + "\txprt:\tquic 1 2 3\n", "xprt.sends", none},
 		{"a transport without numbers", device + "\txprt:\ttcp\n", "xprt.srcport", none},
-		{"a negative number", device + "\txprt:\ttcp 1 2 3 4 -1 6\n", "xprt.idle_time", "/a=4294967295"},
+		{"a negative number", device + "\txprt:\ttcp 1 2 3 4 -1 6\n", "xprt.idle_time", ""},
 		{"a word that is no number", device + "\tbytes:\t1 x 3\n", "bytes.write.normal", none},
 		{"a number of more than 64 bits", device + "\tbytes:\t18446744073709551616 2\n", "bytes.read.normal", none},
 		{"an operation without all numbers", device + "\t        READ: 1 2 3 4 5 6 7\n", "ops.read.ops", none},

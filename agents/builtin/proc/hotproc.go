@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,7 +202,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	variable := func(i int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			if x := s.hot.Load().varsOf(v.Inst()); x != nil && x.unknown>>i&1 == 0 {
-				v.SetFloat(min(x.nums[i], math.MaxUint32)) // sizes have the type u32
+				v.SetFloat(x.nums[i])
 			}
 			return nil
 		}

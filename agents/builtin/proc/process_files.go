@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bytes"
-	"math"
 	"math/bits"
 	"strings"
 
@@ -246,8 +245,8 @@ func readMemory(p *process, r record) error {
 	}
 	file := p.record(from)
 	if file.ok() {
-		r.set(memorySize, min(file.num(size)*unit, math.MaxUint32))
-		r.set(memoryRSS, min(file.num(rss)*unit, math.MaxUint32))
+		r.set(memorySize, file.num(size)*unit)
+		r.set(memoryRSS, file.num(rss)*unit)
 		r.state[r.row] = filled
 	}
 	return file.err()

@@ -2,9 +2,9 @@ package proc
 
 import (
 	"context"
-	"math"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
@@ -132,19 +132,17 @@ func policyName(policy uint64) string {
 }
 
 // memoryMetrics returns the metrics of statm, status and smaps_rollup, in KiB.
-//
-// C differs: the type of most is u32, and a larger value has its lower 32 bits.
 func (h *host) memoryMetrics() []processRow {
 	// Kernel threads have none of these fields; their values are 0.
 	vm := func(field int) value {
 		return withRecord(formatStatus, 1<<field, func(v *pmda.Value, _ *process, r record) {
-			v.SetUint(min(r.num(field), math.MaxUint32))
+			v.SetUint(r.num(field))
 		})
 	}
 	pages := func(field int) value {
 		return withRecord(formatStatm, 1<<field, func(v *pmda.Value, p *process, r record) {
 			if r.has(field) {
-				v.SetUint(min(r.num(field)*p.tree.pageSize/1024, math.MaxUint32))
+				v.SetUint(metrics.Scale(r.num(field), p.tree.pageSize, 1024))
 			}
 		})
 	}
@@ -190,7 +188,7 @@ func scaled(i, field int, by func(t *tree) (mul, div uint64)) value {
 	return withRecord(i, 1<<field, func(v *pmda.Value, p *process, r record) {
 		if r.has(field) {
 			mul, div := by(p.tree)
-			v.SetUint(r.num(field) * mul / div)
+			v.SetUint(metrics.Scale(r.num(field), mul, div))
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestProcess(t *testing.T) {
 		"proc.psinfo.vsize":                "7=0 100=4000",
 		"proc.psinfo.rss":                  "7=0 100=2000",
 		"proc.psinfo.rss_rlim":             "7=0 100=18014398509481983",
-		"proc.psinfo.start_code":           "100=" + fmt.Sprint(uint32(94909355249664&(1<<32-1))),
+		"proc.psinfo.start_code":           "100=4294967295",
 		"proc.psinfo.processor":            "100=3",
 		"proc.psinfo.rt_priority":          "100=7",
 		"proc.psinfo.policy_s":             "7=NORMAL 100=FIFO",

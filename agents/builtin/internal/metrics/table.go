@@ -2,9 +2,22 @@
 package metrics
 
 import (
+	"math"
+	"math/bits"
+
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
+
+// Scale returns n * mul / div, at most the largest number. div is not 0.
+func Scale(n, mul, div uint64) uint64 {
+	hi, lo := bits.Mul64(n, mul)
+	if hi >= div {
+		return math.MaxUint64
+	}
+	quo, _ := bits.Div64(hi, lo, div)
+	return quo
+}
 
 // fields are those of a Row.
 type fields = struct {
