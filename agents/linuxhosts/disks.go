@@ -14,7 +14,7 @@ const (
 )
 
 // Disks returns a host with sd SCSI disks, of which every tenth has a partition,
-// and with all other kinds of block devices.
+// and with all other kinds of block devices, but those that pmdalinux takes for others.
 func Disks(k Kernel, sd int) Files {
 	f := Files{}
 	var stats, sizes text
@@ -63,21 +63,18 @@ func Disks(k Kernel, sd int) Files {
 		name       string
 		partitions []string
 	}{
-		{259, "nvme0n1", []string{"nvme0n1p1", "nvme0n1p128"}}, {259, "nvme10n2", nil}, {259, "nvme0c0n1", nil},
+		{259, "nvme0n1", []string{"nvme0n1p1", "nvme0n1p128"}}, {259, "nvme10n2", nil},
 		{179, "mmcblk0", []string{"mmcblk0p1"}}, {179, "mmcblk0boot0", nil},
 		{253, "dm-0", nil}, {253, "dm-1", nil}, {253, "dm-10", nil},
-		{9, "md0", nil}, {9, "md127", []string{"md127p1"}}, {252, "zram0", nil}, {252, "zram1", nil},
-		{7, "loop0", []string{"loop0p1"}}, {1, "ram0", nil}, {11, "sr0", nil}, {2, "fd0", nil},
+		{9, "md0", nil}, {9, "md127", nil}, {252, "zram0", nil}, {252, "zram1", nil},
+		{7, "loop0", []string{"loop0p1"}}, {1, "ram0", nil}, {11, "sr0", nil},
 		{251, "rbd0", []string{"rbd0p1"}}, {43, "nbd0", []string{"nbd0p2"}}, {43, "nbd15", nil},
 		{104, "cciss/c0d0", []string{"cciss/c0d0p1"}}, {254, "vda", []string{"vda1"}}, {202, "xvda", []string{"xvda1"}},
-		{94, "dasda", []string{"dasda1"}}, {3, "hda", []string{"hda1"}}, {147, "drbd0", nil}, {250, "bcache0", nil},
-		{259, "pmem0", []string{"pmem0p1"}}, {259, "pmem1s", nil},
+		{94, "dasda", []string{"dasda1"}}, {3, "hda", []string{"hda1"}},
+		{259, "pmem1s", nil},
 	} {
 		add(d.major, d.name, false)
 		for _, p := range d.partitions {
-			if k == Linux2_6_20 && p == "md127p1" {
-				continue // Linux 2.6.28 was the first with partitions of md
-			}
 			add(d.major, p, true)
 		}
 	}

@@ -50,6 +50,8 @@ type disk struct {
 	io     sysfile.Record
 	blocks uint64     // of 1024 bytes; 0 if the size is not known
 	zram   *zramFiles // nil for other kinds
+
+	stacked bool // its I/O is that of other disks, too
 }
 
 // diskFiles reads /proc/diskstats and, for the sizes, /proc/partitions:
@@ -63,6 +65,7 @@ type diskFiles struct {
 	stats, partitions        *sysfile.File
 	statsText, sizesText     []byte
 	wwidText                 []byte
+	kinds                    *diskKinds
 	statsSource, sizesSource *pmda.Source
 }
 
@@ -71,9 +74,10 @@ type diskFiles struct {
 const maxDiskPiece = 1 << 16
 
 func newDiskFiles(h *host) *diskFiles {
-	d := &diskFiles{h: h, stats: h.file("proc/diskstats").NeverBlocks(maxDiskPiece), partitions: h.file("proc/partitions").NeverBlocks(maxDiskPiece)}
+	d := &diskFiles{h: h, stats: h.file("proc/diskstats").NeverBlocks(maxDiskPiece), partitions: h.file("proc/partitions").NeverBlocks(maxDiskPiece), kinds: newDiskKinds(h)}
 	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
 		d.statsText, err = d.stats.Read()
+		d.kinds.begin(d.statsText)
 		return err
 	}}
 	d.sizesSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
@@ -123,7 +127,7 @@ func (s *disks) parse(b []byte) {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		major, minor, name, rest, ok := device(line)
-		if !ok || diskKind(name) != s.kind {
+		if !ok || s.kinds.of(name, deviceNumber(major, minor), rest) != s.kind {
 			continue
 		}
 		inst := name
@@ -135,6 +139,7 @@ func (s *disks) parse(b []byte) {
 		}
 		if k := s.instances.add(inst); k != nil {
 			k.set(name, rest)
+			k.stacked = s.kinds.stacked(name)
 			if s.kind == kindPartition && k.io.Words == len(shortFields) {
 				k.expandShort()
 			}
@@ -227,11 +232,14 @@ func perDisk(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// total returns a FetchFunc for the sum over all disks. There is no value if the
-// number of one disk is not known, because the sum would decrease.
+// total returns a FetchFunc for the sum over all disks, but those whose I/O is that of others, too.
+// There is no value if the number of one disk is not known, because the sum would decrease.
 func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	return pmda.FromUint(func() (sum uint64, ok bool) {
 		for k := range s.instances.all {
+			if k.stacked {
+				continue
+			}
 			n, ok := f(k)
 			if !ok {
 				return 0, false

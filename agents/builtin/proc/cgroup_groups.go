@@ -2,7 +2,9 @@ package proc
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/cgroups"
@@ -38,6 +40,7 @@ type groupDir struct {
 	name      string
 	below     string // the path below the mount point
 	container string
+	noPrefix  bool   // names of files do not begin with that of the controller
 	lastSeen  uint64 // number of the last request that found it
 }
 
@@ -78,10 +81,12 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 		if err != nil {
 			return err
 		}
+		noPrefix := m.Version == 1 && slices.Contains(m.Options, "noprefix")
 		for _, d := range dirs {
 			if err := g.checkpoint(); err != nil {
 				return err
 			}
+			d.noPrefix = noPrefix
 			if !g.inContainer(d.below) || m.Version == 2 && g.requiredFile != anyGroup && !g.Path(d.dir).Str("/").Str(g.requiredFile).Exists() {
 				continue
 			}
@@ -212,7 +217,12 @@ type missing struct {
 // groups of a controller have the same files: what two of them lack is not tried in the others,
 // until the next request. (One may be about to be removed.) Of version 1, nine of 23 files do not
 // exist since Linux 5.0.
+//
+// C differs: it does not know the option noprefix of a mount, as that of /dev/cpuset.
 func (g *groups) text(c *group, file string) []byte {
+	if c.noPrefix {
+		_, file, _ = strings.Cut(file, ".")
+	}
 	lack := g.missing[file]
 	if lack.request != g.request {
 		lack = missing{request: g.request}

@@ -298,3 +298,21 @@ func TestLabels(t *testing.T) {
 		}
 	}
 }
+
+// Files of a hierarchy that is mounted with noprefix do not begin with the name of the controller.
+func TestCgroupNoPrefix(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/cgroups": "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t1\t1\t1\nmemory\t2\t1\t1\n",
+		"proc/mounts": "cgroup /dev/cpuset cgroup rw,relatime,cpuset,noprefix,release_agent=/sbin/cpuset_release_agent 0 0\n" +
+			"cgroup /cg/memory cgroup rw,memory 0 0\n",
+		"dev/cpuset/cpus": "0-3\n", "dev/cpuset/mems": "0\n", "dev/cpuset/cgroup.procs": "",
+		"dev/cpuset/fg/cpus": "1\n", "dev/cpuset/fg/cpuset.cpus": "9\n", "dev/cpuset/fg/mems": "0\n",
+		"cg/memory/memory.stat": "cache 4096\n",
+	})
+	newHarness(t, Options{Root: root}).Want(map[string]string{
+		"cgroup.cpuset.cpus":       "/=0-3 /fg=1",
+		"cgroup.cpuset.mems":       "/=0 /fg=0",
+		"cgroup.memory.stat.cache": "/=4096",
+		"cgroup.mounts.subsys":     "/dev/cpuset=cpuset /cg/memory=memory",
+	})
+}
