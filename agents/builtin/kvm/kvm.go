@@ -49,7 +49,7 @@ type Options struct {
 	// these defaults.
 	Debugfs, Tracefs, Lockdown string
 
-	// CPUs is the number of possible CPUs; 0 is that in KVM_NCPUS, or in /sys.
+	// CPUs is the number of possible CPUs; 0 is that in KVM_NCPUS, or else in /sys.
 	CPUs int
 
 	// Log gets warnings about the host and the configuration; nil is slog.Default.
@@ -96,16 +96,11 @@ func newHost(domain int, o Options) *host {
 	h.debugfs = cmp.Or(h.debugfs, o.Debugfs, os.Getenv("KVM_DEBUGFS_PATH"), "/sys/kernel/debug")
 	h.tracefs = cmp.Or(h.tracefs, o.Tracefs, os.Getenv("KVM_TRACEFS_PATH"), "/sys/kernel/debug/tracing")
 	h.lockdown = cmp.Or(h.lockdown, o.Lockdown, os.Getenv("KVM_LOCKDOWN_PATH"), "/sys/kernel/security/lockdown")
-	if h.locked = h.isLocked(); h.locked {
-		h.log.Warn("{agent}: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
-	}
+	_ = h.check(context.Background(), nil)
 	if o.CPUs == 0 {
 		o.CPUs, _ = strconv.Atoi(os.Getenv("KVM_NCPUS"))
 	}
-	if o.CPUs <= 0 {
-		o.CPUs = h.cpus()
-	}
-	h.trace = newTraces(h, o.CPUs)
+	h.trace = newTraces(h, max(o.CPUs, 0))
 	return h
 }
 
@@ -129,6 +124,7 @@ func (h *host) agent() (agents.Agent, error) {
 		Metrics:  fixed,
 		Subtrees: []*pmda.Subtree{tree},
 		Help:     help,
+		Check:    h.check,
 		Close:    h.trace.close,
 		Log:      h.log,
 	})
@@ -177,6 +173,15 @@ func (h *host) counter(v *pmda.Value, name string) error {
 	word, _ := sysfile.Field(line)
 	if n, ok := sysfile.Uint(word); ok {
 		v.SetUint(n)
+	}
+	return nil
+}
+
+// check is called at the start of a request. A kernel that is locked down remains so.
+func (h *host) check(context.Context, *pmda.Request) error {
+	if !h.locked && h.isLocked() {
+		h.locked = true
+		h.log.Warn("{agent}: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -115,6 +116,7 @@ func (p *fakePerf) open(id uint64, cpu, group int) (int, error) {
 	}
 	if group < 0 {
 		group = fd
+		delete(p.groups, fd) // the number was used before
 	}
 	p.groups[group] = append(p.groups[group], 100*uint64(cpu)+id)
 	return fd, nil
@@ -208,6 +210,55 @@ func TestTrace(t *testing.T) {
 	if got := strings.Count(r.log.String(), "kvm.trace has no values"); got != 1 || asked != 1 {
 		t.Errorf("%d calls of perf_event_open, %d warnings: %s", asked, got, &r.log)
 	}
+}
+
+// Trace points are counted when the module kvm, tracefs or a CPU comes later, and are tried again
+// after an error. A kernel that is locked down later is noticed.
+func TestTraceLater(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"kvm.conf": "[trace]\none\ntwo\n"})
+	r := newHarness(t, root, 2)
+	var failure error
+	opened := 0
+	p := &fakePerf{t: t, groups: map[int][]uint64{}, fail: func(uint64, int) error { opened++; return failure }}
+	now := time.Now()
+	r.host.trace.perfOpen, r.host.trace.perfRead, r.host.trace.now = p.open, p.read, func() time.Time { return now }
+	want := func(one, two string) {
+		t.Helper()
+		r.Want(map[string]string{"kvm.trace.one": one, "kvm.trace.two": two})
+	}
+	want("", "")
+	pmdatest.WriteFile(t, root, "trace/events/kvm/one/id", "7\n")
+	want("cpu0=7 cpu1=107", "")
+	want("cpu0=7 cpu1=107", "")
+	if opened != 2 {
+		t.Errorf("perf_event_open was called %d times, want 2", opened)
+	}
+	pmdatest.WriteFile(t, root, "trace/events/kvm/two/id", "8\n")
+	want("cpu0=7 cpu1=107", "cpu0=8 cpu1=108")
+	r.host.trace.online = []byte("of before")
+	opened = 0
+	want("cpu0=7 cpu1=107", "cpu0=8 cpu1=108")
+	if opened != 4 {
+		t.Errorf("perf_event_open was called %d times for other CPUs, want 4", opened)
+	}
+	if err := os.RemoveAll(root + "/trace"); err != nil {
+		t.Fatal(err)
+	}
+	want("", "")
+
+	failure = syscall.EMFILE
+	pmdatest.WriteFile(t, root, "trace/events/kvm/one/id", "9\n")
+	want("", "")
+	failure = nil
+	want("", "")
+	now = now.Add(retryTime)
+	want("cpu0=9 cpu1=109", "")
+	if got := strings.Count(r.log.String(), "kvm.trace has no values"); got != 1 {
+		t.Errorf("%d warnings: %s", got, &r.log)
+	}
+
+	pmdatest.WriteFile(t, root, "lockdown", "none [integrity] confidentiality\n")
+	want(pdu.ErrnoPermission.Error(), pdu.ErrnoPermission.Error())
 }
 
 // A trace point of the kernel is counted.

@@ -1,11 +1,14 @@
 package kvm
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -18,13 +21,17 @@ import (
 const maxCPUs = 1 << 16
 
 // traces are the trace points below events/kvm in tracefs. From the first fetch on
-// the kernel counts them on each CPU.
+// the kernel counts them on each CPU. The counts begin again if the trace points or the CPUs that
+// are online change: kvm is a module, and tracefs may be mounted later.
 type traces struct {
 	*host
-	cpus      int
-	opened    bool
-	index     []int // for each trace point, its index in a group; -1 if the kernel does not have it
-	groupFDs  []int // for each instance, the descriptor of its group's leader
+	cpus      int       // possible ones; 0 if they are not known yet
+	ids       []uint64  // of the trace points that are counted, 0 for one that the kernel does not have
+	online    []byte    // the CPUs that were online
+	failed    time.Time // of the last attempt; zero if it was successful
+	warned    bool      // of failures since the last success
+	index     []int     // for each trace point, its index in a group; -1 if the kernel does not have it
+	groupFDs  []int     // for each instance, the descriptor of its group's leader
 	instances pmda.List
 	values    [][]byte // for each instance, the counters; empty if the read failed
 	buf       []byte
@@ -32,11 +39,15 @@ type traces struct {
 	// System calls, which tests replace.
 	perfOpen func(id uint64, cpu, group int) (fd int, err error)
 	perfRead func(fd int, b []byte) (int, error)
+	now      func() time.Time
 	fds      []int // all open descriptors
 }
 
+// retryTime is how long the agent waits after it could not open the counters.
+const retryTime = time.Minute
+
 func newTraces(h *host, cpus int) *traces {
-	return &traces{host: h, cpus: min(cpus, maxCPUs), perfOpen: perfEventOpen, perfRead: syscall.Read}
+	return &traces{host: h, cpus: min(cpus, maxCPUs), perfOpen: perfEventOpen, perfRead: syscall.Read, now: time.Now}
 }
 
 // perfEventOpen opens the counter of a trace point on one CPU. group is the
@@ -47,21 +58,42 @@ func perfEventOpen(id uint64, cpu, group int) (fd int, err error) {
 	return unix.PerfEventOpen(&attr, -1, cpu, group, unix.PERF_FLAG_FD_CLOEXEC)
 }
 
+// update opens the counters, unless those are open that the host has.
+func (t *traces) update() {
+	ids := make([]uint64, len(t.tracePoints))
+	for i, name := range t.tracePoints {
+		ids[i], _ = t.Path(t.tracefs).Str("/events/kvm/").Name(name).Str("/id").Number()
+	}
+	online := t.Path("/sys/devices/system/cpu/online").Value()
+	again := !t.failed.IsZero() && t.now().Sub(t.failed) >= retryTime
+	if again || !slices.Equal(ids, t.ids) || !bytes.Equal(online, t.online) {
+		t.ids, t.online = ids, append(t.online[:0], online...)
+		t.openAll()
+	}
+}
+
 // openAll opens the counters. A CPU that is offline has no instance.
 //
-// C differs: all values are 0 if the kernel lacks one of the trace points.
+// C differs: it opens them when it starts, and all values are 0 if the kernel lacks one of the trace
+// points.
 func (t *traces) openAll() {
-	t.opened = true
+	_ = t.close()
+	t.failed = time.Time{}
+	t.index, t.instances, t.values = t.index[:0], nil, nil
 	var ids []uint64
-	for _, name := range t.tracePoints {
-		t.index = append(t.index, -1)
-		if id, ok := t.Path(t.tracefs).Str("/events/kvm/").Name(name).Str("/id").Number(); ok {
-			t.index[len(t.index)-1] = len(ids)
-			ids = append(ids, id)
+	for _, id := range t.ids {
+		if id == 0 {
+			t.index = append(t.index, -1)
+			continue
 		}
+		t.index = append(t.index, len(ids))
+		ids = append(ids, id)
 	}
 	if len(ids) == 0 {
 		return
+	}
+	if t.cpus == 0 {
+		t.cpus = min(t.host.cpus(), maxCPUs)
 	}
 	t.buf = make([]byte, 8*(1+len(ids)))
 	for cpu := range t.cpus {
@@ -69,12 +101,16 @@ func (t *traces) openAll() {
 			if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) {
 				continue
 			}
-			t.log.Warn("{agent}: kvm.trace has no values until the agent is restarted: perf_event_open: {error}", "error", err)
+			if !t.warned {
+				t.log.Warn("{agent}: kvm.trace has no values: perf_event_open: {error}; the agent tries again each minute", "error", err)
+			}
 			_ = t.close() // the process may have run out of descriptors
 			t.instances, t.values = nil, nil
+			t.failed, t.warned = t.now(), true
 			return
 		}
 	}
+	t.warned = false
 }
 
 // openCPU opens the counters of one CPU.
@@ -101,9 +137,7 @@ func (t *traces) refresh(context.Context, *pmda.Request) error {
 	if t.locked {
 		return pdu.ErrnoPermission
 	}
-	if !t.opened {
-		t.openAll()
-	}
+	t.update()
 	for i, fd := range t.groupFDs {
 		n, err := t.perfRead(fd, t.buf)
 		t.values[i] = t.values[i][:0]

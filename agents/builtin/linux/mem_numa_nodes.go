@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -11,10 +12,11 @@ import (
 )
 
 // nodes are the NUMA nodes of /sys/devices/system/node and their CPUs. The
-// directories are read once, and again if there is a CPU without a node.
+// directories are read once, and again if other nodes are online or there is a CPU without a node.
 type nodes struct {
 	h               *host
 	list            []node
+	online          []byte      // the file that names the nodes
 	byCPU           map[int]int // numbers of nodes by number of the CPU
 	infoByNode      map[int]*nodeInfo
 	cpusWithoutNode int // number of CPUs without a node at the last scan; -1 before the first
@@ -30,8 +32,11 @@ type node struct {
 func newNodes(h *host) *nodes {
 	n := &nodes{h: h, cpusWithoutNode: -1, infoByNode: make(map[int]*nodeInfo)}
 	n.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		if n.byCPU == nil {
+		online := h.hostReader.Path("/sys/devices/system/node/online").Value()
+		if n.byCPU == nil || !bytes.Equal(online, n.online) {
+			n.online = append(n.online[:0], online...)
 			n.scan()
+			n.cpusWithoutNode = -1
 		}
 		return nil
 	}}

@@ -55,3 +55,16 @@ func TestNodes(t *testing.T) {
 	}
 	r.Want(map[string]string{"mem.numa.max_bandwidth": ""})
 }
+
+// A node that comes later, such as one with memory only, is found.
+func TestNodeLater(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"proc/stat": ""})
+	r := newHarness(t, Options{Root: root})
+	r.Want(map[string]string{"hinv.nnode": "1", "hinv.node.online": "node0=1"})
+	pmdatest.WriteFile(t, root, "sys/devices/system/node/online", "0\n")
+	pmdatest.WriteFile(t, root, "sys/devices/system/node/node0/meminfo", "Node 0 MemFree: 5 kB\n")
+	r.Want(map[string]string{"hinv.nnode": "1", "mem.numa.util.free": "node0=5"})
+	pmdatest.WriteFile(t, root, "sys/devices/system/node/node1/meminfo", "Node 1 MemFree: 6 kB\nNode 1 MemUsed: 18446744073709551612 kB\n")
+	pmdatest.WriteFile(t, root, "sys/devices/system/node/online", "0-1\n")
+	r.Want(map[string]string{"hinv.nnode": "2", "mem.numa.util.free": "node0=5 node1=6", "mem.numa.util.used": ""})
+}
