@@ -235,7 +235,9 @@ func (h *host) metrics() []pmda.Metric {
 func (h *host) check(_ context.Context, r *pmda.Request) error {
 	h.request++
 	h.current = r
-	h.names.refresh()
+	if h.names.refresh() {
+		h.terminals = terminals{} // a driver may have come since
+	}
 	h.impersonate(r.Client())
 	return nil
 }

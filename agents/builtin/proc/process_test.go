@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -368,6 +369,29 @@ func TestControl(t *testing.T) {
 	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
 	stores("proc.control.perclient.threads", word(1), pdu.ErrnoNoContext)
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
+}
+
+// The driver of a terminal may come after the agent has looked for it.
+func TestTerminalLater(t *testing.T) {
+	root := composedTree(t)
+	b, err := os.ReadFile(root + "/proc/tty/drivers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pmdatest.WriteFile(t, root, "proc/tty/drivers", "")
+	r := newHarness(t, Options{Root: root})
+	now := time.Now()
+	r.host.names.now = func() time.Time { return now }
+	name := func(want string) {
+		t.Helper()
+		if got := r.Values("proc.psinfo.ttyname"); !strings.Contains(got, "100="+want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	name("?")
+	pmdatest.WriteFile(t, root, "proc/tty/drivers", string(b))
+	now = now.Add(2 * userNamesTTL)
+	name("pts/2")
 }
 
 // PCP's user may store the setting for all clients, as a rule of pmie does. Its name is that of

@@ -19,11 +19,15 @@ const userNamesTTL = time.Minute
 
 func newUserNames() *userNames { return &userNames{now: time.Now} }
 
-// refresh empties the cache if it is too old. It is called once in each request.
-func (a *userNames) refresh() {
-	if now := a.now(); a.users == nil || now.Sub(a.since) > userNamesTTL {
-		a.users, a.groups, a.since = make(map[uint32]string), make(map[uint32]string), now
+// refresh empties the cache if it is too old, and reports whether it was. It is called once in each
+// request.
+func (a *userNames) refresh() bool {
+	now := a.now()
+	if a.users != nil && now.Sub(a.since) <= userNamesTTL {
+		return false
 	}
+	a.users, a.groups, a.since = make(map[uint32]string), make(map[uint32]string), now
+	return true
 }
 
 // user returns the name of a user, "" if there is none.
