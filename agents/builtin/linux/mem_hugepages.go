@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -85,7 +86,7 @@ func (p *hugePages) kib(file string) pmda.FetchFunc {
 			r.Path("/sys/devices/system/node/").Name(d.node).Str("/hugepages/")
 		}
 		if n, ok := r.Name(d.dir).Str("/").Name(file).Number(); ok {
-			v.SetUint(n * d.size)
+			v.SetUint(metrics.Scale(n, d.size, 1))
 		}
 	})
 }

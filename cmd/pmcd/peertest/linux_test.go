@@ -157,8 +157,9 @@ func TestLinuxDescribed(t *testing.T) {
 
 // notTheirs are metrics that pmdalinux has of a line of the kernel whose name only
 // ends in theirs, FilePmdMapped and SecPageTables, or does not look for, or a sum
-// that lacks pgsteal_anon and pgsteal_khugepaged, which are metrics since 6.3.
-var notTheirs = regexp.MustCompile(`^mem\.(numa\.util\.(mapped|pageTables)|zoneinfo\.nr_free_pages|vmstat\.pgsteal_total)$`)
+// that lacks pgsteal_anon and pgsteal_khugepaged, which are metrics since 6.3. Of limits that the type
+// cannot hold, pmdalinux has the lower 32 bits.
+var notTheirs = regexp.MustCompile(`^(ipc\.shm\.(max_segsz|max_shmsys)|vfs\.(files|aio)\.max|mem\.(numa\.util\.(mapped|pageTables)|zoneinfo\.nr_free_pages|vmstat\.pgsteal_total))$`)
 
 // unknownSpeed is what pmdalinux makes of -1, which the kernel has for the speed
 // of an interface that it does not know. Ours has no value then.

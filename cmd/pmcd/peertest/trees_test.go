@@ -126,7 +126,7 @@ func isAbsent(root, metric string) bool {
 
 // notAgreed are metrics that pmdalinux has wrong, see package linux, or of file
 // systems: it looks for those of a tree on the host.
-var notAgreed = regexp.MustCompile(`^(kernel\.all\.(nusers|nroots|nsessions)|disk\.wwid\.(capacity|discard_bytes)|rpc\.server\.nettcpconn|nfs4\.client\.(calls|reqs)|fchost\.(in\.bytes|out\.frames)|ipc\.shm\.(max_segsz|max_shmsys)|vfs\.(files|aio)\.max|(filesys|tmpfs)\..*|hinv\.nfilesys)$`)
+var notAgreed = regexp.MustCompile(`^(kernel\.all\.(nusers|nroots|nsessions)|disk\.wwid\.(capacity|discard_bytes)|rpc\.server\.nettcpconn|nfs4\.client\.(calls|reqs)|fchost\.(in\.bytes|out\.frames)|(filesys|tmpfs)\..*|hinv\.nfilesys)$`)
 
 // compareLinux compares what pmdalinux and ours make of a tree, but for what
 // matches differ.
