@@ -60,36 +60,38 @@ func (d *diskKinds) begin(text []byte) {
 	clear(d.lines)
 }
 
-// of returns the kind of a device from its line.
-func (d *diskKinds) of(name []byte, number uint64, rest []byte) kind {
+// of returns the kind of a device from its line, and whether it has the I/O of other devices, such as
+// bcache0 of its disks.
+func (d *diskKinds) of(name []byte, number uint64, rest []byte) (k kind, stacked bool) {
 	hasPrefix := func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }
 	switch {
 	case hasPrefix("dm-"):
-		return kindDM
+		return kindDM, false
 	case hasPrefix("loop"), hasPrefix("ram"), isCDROM(name):
-		return kindNone
+		return kindNone, false
 	}
 	head, isPath := nvmeHead(name)
-	switch b := d.device(name, number); {
+	b := d.device(name, number)
+	switch {
 	case b.partition:
-		return kindPartition
+		return kindPartition, false
 	case hasPrefix("md"):
-		return kindMD
+		return kindMD, false
 	case hasPrefix("zram"):
-		return kindZRAM
+		return kindZRAM, false
 	case bytes.Contains(name, []byte("xvm")):
-		return kindNone
+		return kindNone, false
 	case len(name) == 18 && name[0] >= '1' && name[0] <= '3':
-		return kindWWID
+		return kindWWID, false
 	case isPath:
 		// The head has the I/O of its paths. In kernels before 6.4 it may have no counters.
 		if line, ok := d.line(head); ok && (counts(line) || !counts(rest)) {
-			return kindNone
+			return kindNone, false
 		}
 	case b.hidden:
-		return kindNone
+		return kindNone, false
 	}
-	return kindDisk
+	return kindDisk, b.stacked
 }
 
 // device returns what is known about a device. One that is not in /sys is looked up again in each
@@ -122,12 +124,6 @@ func (d *diskKinds) device(name []byte, number uint64) *blockDevice {
 		b.hidden, b.stacked = d.isHidden(b.file), d.isStacked(b.file)
 	}
 	return b
-}
-
-// stacked reports whether a device has the I/O of others, such as bcache0 of its disks.
-func (d *diskKinds) stacked(name []byte) bool {
-	b := d.devices[string(name)]
-	return b != nil && b.stacked
 }
 
 func (d *diskKinds) isHidden(file string) bool {

@@ -127,7 +127,11 @@ func (s *disks) parse(b []byte) {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		major, minor, name, rest, ok := device(line)
-		if !ok || s.kinds.of(name, deviceNumber(major, minor), rest) != s.kind {
+		if !ok {
+			continue
+		}
+		kind, stacked := s.kinds.of(name, deviceNumber(major, minor), rest)
+		if kind != s.kind {
 			continue
 		}
 		inst := name
@@ -139,7 +143,7 @@ func (s *disks) parse(b []byte) {
 		}
 		if k := s.instances.add(inst); k != nil {
 			k.set(name, rest)
-			k.stacked = s.kinds.stacked(name)
+			k.stacked = stacked
 			if s.kind == kindPartition && k.io.Words == len(shortFields) {
 				k.expandShort()
 			}
