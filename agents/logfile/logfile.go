@@ -10,6 +10,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // Open opens path for messages. A file that was there gets the suffix .prev, and so
@@ -17,7 +19,8 @@ import (
 // A link that leads to the null device, or to the output of this process
 // (/dev/stderr), is followed; one to anything else that is not a file is an error. A
 // device or a FIFO is opened as it is, because /dev/null is for all programs. A FIFO
-// without a reader is an error, so Open does not wait for one.
+// without a reader is an error, so Open does not wait for one. For root, it is an error if
+// another user can have linked the directory, or one above it: see package safepath.
 //
 // The error does not have the path.
 func Open(path string) (*os.File, error) {
@@ -30,6 +33,11 @@ func Open(path string) (*os.File, error) {
 }
 
 func open(path string) (*os.File, error) {
+	d, path, err := safepath.OpenParent(path)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
 	fi, err := os.Lstat(path)
 	if err == nil && fi.Mode().Type() == fs.ModeSymlink {
 		if f, err := followLink(path); f != nil || err != nil {

@@ -158,3 +158,11 @@ func TestAFIFOWithAReaderIsOpened(t *testing.T) {
 		t.Errorf("got %q, %v", b, err)
 	}
 }
+
+// Root follows no link to the directory that another user can have made.
+func TestLinkedDirectory(t *testing.T) {
+	if f, err := Open(filepath.Join(testutil.LinkedDir(t), "log")); err == nil {
+		f.Close()
+		t.Error("the log was opened")
+	}
+}

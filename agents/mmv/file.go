@@ -3,22 +3,28 @@ package mmv
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // A file is an MMV file that this process has written.
 type file struct {
 	path    string
-	temp    string // its name until rename
+	temp    string // its name in the directory until rename
 	info    os.FileInfo
 	mapping *mapping
 }
 
 // createFile writes a file under a name that the agent ignores, and maps it.
 func createFile(path string, contents []byte) (f *file, err error) {
-	dir, name := filepath.Split(path)
-	temp, err := os.CreateTemp(dir, "."+name+".*")
+	d, err := safepath.Open(filepath.Dir(path)) // a program of root may write to a directory of PCP's user
 	if err != nil {
 		return nil, err
+	}
+	defer d.Close()
+	temp, err := os.CreateTemp(d.Path, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, d.Err(err)
 	}
 	defer temp.Close()
 	defer func() {
@@ -43,16 +49,21 @@ func createFile(path string, contents []byte) (f *file, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{path: path, temp: temp.Name(), info: info, mapping: m}, nil
+	return &file{path: path, temp: filepath.Base(temp.Name()), info: info, mapping: m}, nil
 }
 
 // rename gives the file its name, or removes it.
 func (f *file) rename() error {
-	err := os.Rename(f.temp, f.path)
+	d, path, err := safepath.OpenParent(f.path)
 	if err != nil {
-		os.Remove(f.temp)
+		return err
 	}
-	return err
+	defer d.Close()
+	if err := os.Rename(d.Join(f.temp), path); err != nil {
+		os.Remove(d.Join(f.temp))
+		return d.Err(err)
+	}
+	return nil
 }
 
 // isThere reports whether the name is that of this file, and not of another one by now.

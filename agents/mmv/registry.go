@@ -3,12 +3,12 @@ package mmv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -205,7 +205,7 @@ func (r *Registry) unpublish(remove bool) error {
 	if f == nil || !remove || !f.isThere() {
 		return nil
 	}
-	return os.Remove(f.path)
+	return safepath.Remove(f.path)
 }
 
 // Close removes the file, unless it is Persistent or another process has replaced it.

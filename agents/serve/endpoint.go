@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // An endpoint is what pmcd connects to (pmdaConnect(3)): the pipe that it made,
@@ -68,31 +70,26 @@ func (e *endpoint) close() {
 // file.
 func listenUnix(path string, log *slog.Logger) (net.Listener, error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() == fs.ModeSocket {
-		if err := os.Remove(path); err != nil {
+		if err := safepath.Remove(path); err != nil {
 			return nil, err
 		}
 		log.Warn("removed the old socket", "path", path)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := safepath.Listen(path, 0o660)
 	if err != nil {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
-	owner := pcpUser()
-	u, err := user.Lookup(owner)
+	u, err := user.Lookup(pcpUser())
 	if err != nil {
 		log.Warn("cannot find the user that should own the socket", "error", err)
+		return l, nil
 	}
-	// Errors are not fatal: pmcd may run as the same user as the agent.
-	if err := os.Chmod(path, 0o660); err != nil {
-		log.Debug("cannot set the mode of the socket", "error", err)
-	}
-	if u != nil {
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		if err := os.Lchown(path, uid, gid); err != nil {
-			log.Debug("cannot set the owner of the socket", "error", err)
-		}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	// An error is not fatal: pmcd may run as the same user as the agent.
+	if err := safepath.Give(path, uid, gid); err != nil {
+		log.Debug("cannot set the owner of the socket", "error", err)
 	}
 	return l, nil
 }

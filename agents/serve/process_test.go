@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/user"
@@ -345,5 +346,13 @@ func TestProcessFailures(t *testing.T) {
 				t.Errorf("stderr: %q, %v", b, err)
 			}
 		})
+	}
+}
+
+// Root follows no link to the directory that another user can have made.
+func TestLinkedDirectory(t *testing.T) {
+	if l, err := listenUnix(filepath.Join(testutil.LinkedDir(t), "socket"), slog.New(slog.DiscardHandler)); err == nil {
+		l.Close()
+		t.Error("it listens")
 	}
 }

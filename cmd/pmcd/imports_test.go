@@ -51,14 +51,15 @@ tlsconf: ./regular pmcdconf
 # What authors of agents use.
 in agents
 agenttest: ./transport ./transport/transporttest ./wire agents pdu
-logfile:
+logfile: ./safepath
 logtext:
-mmv: ./internal/mmvformat pdu
+mmv: ./internal/mmvformat ./safepath pdu
 pmda: ./internal/nametree agents pdu
-pmda/cache: ./internal/savefile pdu pmcdconf/pcpconf
+pmda/cache: ./internal/savefile ./safepath pdu pmcdconf/pcpconf
 pmda/event: pdu
 pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
-serve: ./logfile ./logtext ./serve/getopt ./wire
+safepath:
+serve: ./logfile ./logtext ./safepath ./serve/getopt ./wire
   agents pdu pmcdconf/debugopt pmcdconf/pcpconf
 serve/getopt:
 # What authors of programs use.
@@ -69,7 +70,7 @@ internal/mmvformat: pmcdconf/pcpconf
 internal/kernel:
 internal/nametree: pdu
 internal/responder: agents pdu
-internal/savefile:
+internal/savefile: ./safepath
 internal/tracepdu:
 rawio:
 transport: ./fairqueue ./internal/responder agents pdu
@@ -114,8 +115,8 @@ openmetrics: agents agents/internal/nametree agents/internal/savefile agents/ser
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
-  pdu pmcdconf/pcpconf pmcdconf/regular
-root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache agents/pmdaroot agents/serve
+  agents/safepath pdu pmcdconf/pcpconf pmcdconf/regular
+root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache agents/pmdaroot agents/safepath agents/serve
   pdu pmcdconf/regular golang.org/x/sys
 simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/pcpconf pmcdconf/regular
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
@@ -126,11 +127,11 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 
 # The daemon. Diag formats what it is given; agentset knows no clients.
 in daemon/internal
-agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
+agentset: ./diag access agents/logtext agents/safepath agents/transport agents/wire pdu pmcdconf
 agentsettest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
 clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
-conn: ./quota agents/fairqueue agents/rawio pdu golang.org/x/sys
+conn: ./quota agents/fairqueue agents/rawio agents/safepath pdu golang.org/x/sys
 diag: agents/logtext agents/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: agents/logtext
@@ -160,8 +161,8 @@ embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
 grouplimit: pmcdconf/regular github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
-background: ./cli ./logging ./systemd agents/launch/child pmcdconf/regular golang.org/x/sys
-ctl: pmcdconf/regular
+background: ./cli ./logging ./systemd agents/launch/child agents/safepath pmcdconf/regular golang.org/x/sys
+ctl: agents/safepath pmcdconf/regular
 status: ./cli ./ctl agents/builtin/pmcd daemon
 # Agents.
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
@@ -207,13 +208,13 @@ var mayDependOn = map[string][]string{
 	"pmnsload": {"pdu", "pmcdconf/regular"},
 	"agents":   {"pdu"},
 	"agents/mmv": {
-		"agents/internal/mmvformat", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
+		"agents/internal/mmvformat", "agents/safepath", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 	"agents/pmda":  {"agents", "agents/internal/nametree", "pdu"},
 	"agents/trace": {"agents/internal/tracepdu"},
 	"agents/serve": {
 		"agents", "agents/fairqueue", "agents/internal/responder", "agents/logfile",
-		"agents/logtext", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu",
+		"agents/logtext", "agents/rawio", "agents/safepath", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu",
 		"pmcdconf/debugopt", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 }

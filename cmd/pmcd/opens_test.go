@@ -32,10 +32,12 @@ var mayOpen = map[string]map[string]string{
 		"startPrivateAcct":  "creates the file",
 		"stopAbandonedAcct": "follows no link, and locks the file",
 	},
-	"agents/builtin/root":       {"readInRoot": "O_PATH has no effect on the file"},
-	"agents/internal/savefile":  {"replace": "a directory, after a rename in it"},
-	"agents/pmda/cache":         {"New": "follows no link, since others can write to the directory"},
-	"cmd/pmcd/internal/privsep": {"protectFromOOM": "a file of /proc"},
+	"agents/builtin/root":          {"readInRoot": "O_PATH has no effect on the file"},
+	"agents/safepath":              {"openat": "O_PATH has no effect on the file"},
+	"agents/internal/savefile":     {"replace": "a directory, after a rename in it"},
+	"agents/pmda/cache":            {"New": "follows no link, since others can write to the directory"},
+	"cmd/pmcd/internal/background": {"openReport": "it is only written"},
+	"cmd/pmcd/internal/privsep":    {"protectFromOOM": "a file of /proc"},
 }
 
 // forTests are the packages that are not part of the product.

@@ -8,28 +8,31 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // A privateAcct is process accounting that the agent itself has switched on,
 // acct(2), with a file of its own.
 type privateAcct struct {
 	acctFile
+	path      string
 	file      *os.File
 	stopLimit func() // stops the goroutine that limits the file's size, and waits for its end
 }
 
 // startPrivateAcct switches accounting on, to a new file.
 func startPrivateAcct(path string) (*privateAcct, error) {
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		if err = os.Remove(path); errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-	}
+	d, err := safepath.Make(filepath.Dir(path), 0o755)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateAcctMode)
+	defer d.Close()
+	file := d.Join(filepath.Base(path))
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, d.Err(err)
+	}
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateAcctMode)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +42,7 @@ func startPrivateAcct(path string) (*privateAcct, error) {
 		f.Close()
 		return nil, os.NewSyscallError("flock", err)
 	}
-	p := &privateAcct{file: f, stopLimit: func() {}}
+	p := &privateAcct{path: path, file: f, stopLimit: func() {}}
 	// Not path: it could name another file by now.
 	if err = syscall.Acct(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
 		err = os.NewSyscallError("acct", err)
@@ -73,7 +76,12 @@ const privateAcctMode = 0o600
 //
 // C differs: it leaves that accounting on.
 func stopAbandonedAcct(path string) {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	d, file, err := safepath.OpenParent(path)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	f, err := os.OpenFile(file, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
@@ -84,7 +92,7 @@ func stopAbandonedAcct(path string) {
 		f.Close()
 		return
 	}
-	p := &privateAcct{file: f, stopLimit: func() {}}
+	p := &privateAcct{path: path, file: f, stopLimit: func() {}}
 	p.stop()
 }
 
@@ -102,7 +110,7 @@ func (p *privateAcct) stop() {
 			_, _, _ = syscall.Syscall(syscall.SYS_ACCT, 0, 0, 0) // syscall.Acct has no NULL
 		}
 	}
-	os.Remove(p.file.Name())
+	safepath.Remove(p.path)
 	p.file.Close()
 	p.file = nil
 }

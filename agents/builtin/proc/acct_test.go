@@ -485,3 +485,14 @@ func FuzzAcct(f *testing.F) {
 		}
 	})
 }
+
+// Root follows no link to the directory, or to one above it, that another user can have made.
+func TestAcctLinkedDirectory(t *testing.T) {
+	dir := testutil.LinkedDir(t)
+	for _, name := range []string{"pacct", "pmcd/pacct"} {
+		if p, err := startPrivateAcct(filepath.Join(dir, name)); err == nil {
+			p.stop()
+			t.Errorf("accounting to %s", name)
+		}
+	}
+}

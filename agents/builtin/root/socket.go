@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -90,7 +91,7 @@ func (s *server) stopListening() {
 		return
 	}
 	if s.isOwn() {
-		os.Remove(s.path)
+		safepath.Remove(s.path)
 	}
 	s.listener.Close()
 	s.listener = nil
@@ -141,12 +142,13 @@ var errInUse = errors.New("another process, probably pmdaroot, listens at the so
 // listen listens at path. It replaces a socket at which no process listens any more,
 // and makes the directory if there is none.
 func listen(path string) (*net.UnixListener, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	above, err := safepath.Make(filepath.Dir(filepath.Dir(path)), 0o755)
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	defer above.Close()
+	if err := os.Mkdir(above.Join(filepath.Base(filepath.Dir(path))), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, above.Err(err)
 	}
 	fi, err := os.Lstat(path)
 	switch {
@@ -163,11 +165,11 @@ func listen(path string) (*net.UnixListener, error) {
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w %s", errInUse, path)
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := safepath.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := safepath.Listen(path, 0o755)
 	if err == nil {
 		l.SetUnlinkOnClose(false) // another process may have replaced it by then
 	}

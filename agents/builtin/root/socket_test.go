@@ -322,3 +322,13 @@ func TestPeers(t *testing.T) {
 		t.Errorf("log: %s", text)
 	}
 }
+
+// Root follows no link to the directory, or to one above it, that another user can have made.
+func TestLinkedDirectory(t *testing.T) {
+	for _, name := range []string{"root.socket", "pmcd/root.socket", "new/pmcd/root.socket"} {
+		if l, err := listen(filepath.Join(testutil.LinkedDir(t), name)); err == nil {
+			l.Close()
+			t.Errorf("it listens at %s", name)
+		}
+	}
+}

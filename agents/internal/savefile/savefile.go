@@ -8,20 +8,25 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // Replace replaces a file by a new one with the same owner and mode. Otherwise an
 // agent that runs as root once would make the file unusable for one that does not.
 // It makes the directory, and syncs the new file to disk before it has the name, and the name then.
+// Root follows no link to the directory that another user can have made.
 func Replace(path string, text []byte) error { return replace(path, text, (*os.File).Sync) }
 
 // replace is Replace with a function that syncs a file to disk.
 func replace(path string, text []byte, sync func(*os.File) error) (err error) {
-	dir, name := filepath.Dir(path), filepath.Base(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	d, err := safepath.Make(filepath.Dir(path), 0o755)
+	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+name+".*")
+	defer d.Close()
+	name := filepath.Base(path)
+	f, err := os.CreateTemp(d.Path, "."+name+".*")
 	if err != nil {
 		return withPath(err, path)
 	}
@@ -33,7 +38,7 @@ func replace(path string, text []byte, sync func(*os.File) error) (err error) {
 		}
 	}()
 	mode := os.FileMode(0o644)
-	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() {
+	if old, err := os.Lstat(d.Join(name)); err == nil && old.Mode().IsRegular() {
 		mode = old.Mode().Perm()
 		if st, ok := old.Sys().(*syscall.Stat_t); ok {
 			f.Chown(int(st.Uid), int(st.Gid)) // only root may; otherwise the new file has our user
@@ -52,16 +57,16 @@ func replace(path string, text []byte, sync func(*os.File) error) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := os.Rename(f.Name(), d.Join(name)); err != nil {
 		return err
 	}
 	// Without this, the old file may be back after a crash, and its next id is one that clients know.
-	d, err := os.Open(dir)
+	open, err := os.Open(d.Path)
 	if err != nil {
 		return nil // the user may write to the directory and not read it
 	}
-	defer d.Close()
-	if err := sync(d); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+	defer open.Close()
+	if err := sync(open); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	return nil

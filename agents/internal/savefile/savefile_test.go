@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // The file is on disk before it has the name, and then the name.
@@ -29,5 +31,14 @@ func TestSyncs(t *testing.T) {
 	}
 	if want := []string{"new ", dir + " 1", "new 1", dir + " 2"}; !slices.Equal(synced, want) {
 		t.Errorf("synced, and what readers find: %q, want %q", synced, want)
+	}
+}
+
+// Root follows no link to the directory, or to one above it, that another user can have made.
+func TestLinkedDirectory(t *testing.T) {
+	for _, name := range []string{"62.0", "config/62.0"} {
+		if err := Replace(filepath.Join(testutil.LinkedDir(t), name), []byte("1")); err == nil {
+			t.Errorf("%s was written", name)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
@@ -98,10 +99,15 @@ func (c *Cache) read() (path string, text []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
+	d, file, err := safepath.OpenParent(path)
+	if err != nil {
+		return path, nil, err
+	}
+	defer d.Close()
 	// O_NONBLOCK is for a FIFO, whose open would block. O_NOFOLLOW is because the
 	// directory belongs to PCP's user, and root must not read a file that this
 	// user has linked.
-	f, err := c.open(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := c.open(file, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return path, nil, fmt.Errorf("%s: a symbolic link (%w)", path, pdu.ErrnoGeneric)
 	}

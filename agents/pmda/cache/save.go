@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/internal/savefile"
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -122,19 +123,25 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 // ends in ".damaged". An earlier file of that name is removed. The damaged file keeps
 // its own name, too, so that the next Load finds it if the replacement fails.
 func (c *Cache) keepDamaged(path string) error {
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	d, file, err := safepath.OpenParent(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	aside := path + ".damaged"
-	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if err != nil {
 		return err
 	}
-	if err := c.link(path, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
+	defer d.Close()
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.Remove(file + ".damaged"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.Err(err)
+	}
+	if err := c.link(file, file+".damaged"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	_, text, err := c.read() // the file system has no hard links, or is full
 	if err != nil {
 		return err
 	}
-	return savefile.Replace(aside, text)
+	return savefile.Replace(path+".damaged", text)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
@@ -235,7 +236,7 @@ const endTime = time.Second
 // configuration may name: this process may be root's.
 func removeSocket(path string) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().Type() == fs.ModeSocket {
-		os.Remove(path)
+		safepath.Remove(path)
 	}
 }
 

@@ -3,12 +3,12 @@ package agentset
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
@@ -136,6 +136,6 @@ func (c *Conn) shutdown() {
 	c.Close()
 	spec := c.Agent.Spec()
 	if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && c.Process != nil {
-		os.Remove(spec.Address) // the next one could not bind to it
+		safepath.Remove(spec.Address) // the next one could not bind to it
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // Listeners are the sockets that clients connect to.
@@ -97,7 +99,7 @@ func (l *Listeners) listenUnix(path string) error {
 			err = fmt.Errorf("%w: pmcd may already be running", err)
 			hint = "a process that does not greet as pmcd listens there: end it (ss -lxp) and restart pmcd"
 		} else if fi, statErr := os.Lstat(path); statErr == nil && fi.Mode().Type() == fs.ModeSocket {
-			os.Remove(path)
+			safepath.Remove(path)
 			ln, err = bindUnix(path)
 		} else {
 			hint = "the file at this path is not a socket: remove the file or give another path (-s), and restart pmcd"
@@ -220,7 +222,7 @@ func (l *Listeners) Close() error {
 	var err error
 	if l.file != "" && len(open) > 0 {
 		// First: the file of a closed socket is another pmcd's to replace.
-		err = os.Remove(l.file)
+		err = safepath.Remove(l.file)
 	}
 	for _, ln := range open {
 		if ln.fd >= 0 {

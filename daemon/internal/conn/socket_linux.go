@@ -4,11 +4,13 @@ import (
 	"errors"
 	"net"
 	"os"
-	"runtime"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/safepath"
 )
 
 // listenConfig returns how to listen at a TCP address. With absent this host need
@@ -64,23 +66,24 @@ func refuseRights(ln *net.UnixListener) {
 	}
 }
 
+// errDir is the error for a socket in a directory that another user can replace. pmcd may be root,
+// and clients would not know whose socket it is.
+var errDir = errors.New("users other than root can replace its directory")
+
 // bindUnix makes a socket that all users may connect to: clients are known by their
-// credentials. The mode is set by the umask and not by a chmod(2) of the path: pmcd
-// is root, the directory belongs to the user of -U, and what has the path by then
-// may be a link to any file.
-func bindUnix(path string) (ln net.Listener, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// A thread of its own, which ends with the goroutine, has a umask of its
-		// own. Where that is forbidden the umask is that of all threads for a moment.
-		runtime.LockOSThread()
-		syscall.Unshare(syscall.CLONE_FS)
-		defer syscall.Umask(syscall.Umask(0o111))
-		ln, err = net.Listen("unix", path)
-	}()
-	<-done
-	return ln, err
+// credentials.
+func bindUnix(path string) (net.Listener, error) {
+	if d, err := safepath.Open(filepath.Dir(path)); err == nil {
+		d.Close()
+		if !d.Fixed {
+			return nil, errDir
+		}
+	}
+	ln, err := safepath.Listen(path, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return ln, nil
 }
 
 // setCredentials fills in the user of a Unix socket.

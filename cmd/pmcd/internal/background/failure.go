@@ -3,9 +3,11 @@ package background
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
@@ -25,7 +27,7 @@ func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
 		}
 		path = "/dev/tty"
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOCTTY, 0o666)
+	f, err := openReport(path)
 	if err != nil {
 		return // there may be no terminal
 	}
@@ -43,6 +45,25 @@ func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
 	defer log.Close()
 	fmt.Fprintf(f, "Log file %q contains ...\n", out.Path)
 	io.Copy(f, log)
+}
+
+// openReport opens the file of -x for writing. In a directory that others may write to, root replaces a
+// file, because another user may have made or linked it.
+func openReport(path string) (*os.File, error) {
+	d, file, err := safepath.OpenParent(path)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC | syscall.O_NOCTTY
+	if os.Geteuid() == 0 && !d.Private {
+		flag |= syscall.O_NOFOLLOW
+		if fi, err := os.Lstat(file); err != nil || fi.Mode().IsRegular() || fi.Mode().Type() == fs.ModeSymlink {
+			os.Remove(file) // if that fails, creating it does
+			flag |= os.O_EXCL
+		}
+	}
+	return os.OpenFile(file, flag, 0o666)
 }
 
 func isRegular(path string) bool {

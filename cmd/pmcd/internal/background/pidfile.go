@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -18,16 +19,21 @@ func WritePIDFile(path string) error {
 	if path == "" {
 		return errors.New("cannot write PID file: PCP_RUN_DIR is not set")
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot write PID file: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	d, file, err := safepath.OpenParent(path)
 	if err != nil {
 		return fmt.Errorf("cannot write PID file: %w", err)
 	}
+	defer d.Close()
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot write PID file: %w", d.Err(err))
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return fmt.Errorf("cannot write PID file: %w", d.Err(err))
+	}
 	_, err = f.WriteString(strconv.Itoa(os.Getpid()))
 	if err := errors.Join(err, f.Close()); err != nil {
-		os.Remove(path)
+		os.Remove(file)
 		return fmt.Errorf("cannot write PID file %s: %w", path, err)
 	}
 	return nil
@@ -40,7 +46,7 @@ func RemovePIDFile(path string, log *slog.Logger) {
 	if text, err := regular.ReadFile(path, 32); err != nil || string(text) != strconv.Itoa(os.Getpid()) {
 		return
 	}
-	if err := os.Remove(path); err != nil {
+	if err := safepath.Remove(path); err != nil {
 		log.Warn("cannot remove PID file: {error}; a pmcd that root starts replaces it", "error", err, "path", path)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
@@ -35,5 +36,44 @@ func TestPIDFile(t *testing.T) {
 	RemovePIDFile(victim, nil) // it is not that of this process
 	if _, err := os.Stat(victim); err != nil {
 		t.Error(err)
+	}
+}
+
+// Root follows no link to the directory that another user can have made.
+func TestLinkedDirectory(t *testing.T) {
+	path := filepath.Join(testutil.LinkedDir(t), "file")
+	if err := WritePIDFile(path); err == nil {
+		t.Error("the PID file was written")
+	}
+	if f, err := openReport(path); err == nil {
+		f.Close()
+		t.Error("the file of -x was written")
+	}
+}
+
+// Root replaces what another user can have put in the place of the file of -x.
+func TestLinkedReport(t *testing.T) {
+	testutil.NeedRoot(t)
+	dir := testutil.SharedDir(t)
+	victim, shared := filepath.Join(dir, "victim"), filepath.Join(dir, "shared")
+	err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o644), os.Mkdir(shared, 0o755), os.Chown(shared, 1, 1),
+		os.Symlink(victim, filepath.Join(shared, "symbolic")), os.Link(victim, filepath.Join(shared, "hard")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"symbolic", "hard", "new"} {
+		f, err := openReport(filepath.Join(shared, name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		f.WriteString("report")
+		f.Close()
+		if text := pmcdtest.Read(filepath.Join(shared, name)); text != "report" {
+			t.Errorf("%s has %q", name, text)
+		}
+	}
+	if text := pmcdtest.Read(victim); text != "precious" {
+		t.Errorf("what links lead to has %q", text)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
@@ -47,19 +48,17 @@ type Server struct {
 func Listen(path string) (*Server, error) {
 	s := &Server{path: path, writeTime: defaultWriteTime}
 	err := locked(filepath.Dir(path), func() (err error) {
-		addr := &net.UnixAddr{Name: path, Net: "unix"}
-		s.ln, err = net.ListenUnix("unix", addr)
+		s.ln, err = safepath.Listen(path, 0o755)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			if err = clear(path); err == nil {
-				s.ln, err = net.ListenUnix("unix", addr)
+				s.ln, err = safepath.Listen(path, 0o755)
 			}
 		}
 		if err != nil {
 			return err
 		}
 		s.ln.SetUnlinkOnClose(false) // the path may belong to another process then
-		// No chmod, because the path may already be a link to another file. The umask
-		// keeps other users out, and Serve checks the user in any case.
+		// The mode keeps other users out, and Serve checks the user in any case.
 		if s.file, err = os.Lstat(path); err != nil {
 			s.ln.Close()
 		}
@@ -99,7 +98,7 @@ func clear(path string) error {
 	case served(path):
 		return fmt.Errorf("%s is in use by another pmcd", path)
 	}
-	return os.Remove(path)
+	return safepath.Remove(path)
 }
 
 // served reports whether a process listens at path.
@@ -197,7 +196,7 @@ func (s *Server) Close() error {
 	err := locked(filepath.Dir(s.path), func() error {
 		err := s.ln.Close()
 		if fi, err2 := os.Lstat(s.path); err2 == nil && os.SameFile(fi, s.file) {
-			err = errors.Join(err, os.Remove(s.path))
+			err = errors.Join(err, safepath.Remove(s.path))
 		}
 		return err
 	})

@@ -132,6 +132,8 @@ func (v lockVisitor) call(n *ast.CallExpr) {
 		v.found(n, "logs")
 	case of == "os" && name != "NewFile" && name != "Getpid" && name != "Pipe" && name != "SameFile" && name != "NewSyscallError":
 		v.found(n, "calls os."+name)
+	case of == "safepath":
+		v.found(n, "calls safepath."+name)
 	case of == "exec", name == "Start", name == "Wait":
 		v.found(n, "calls "+name)
 	default:
