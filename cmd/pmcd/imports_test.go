@@ -166,7 +166,7 @@ ctl: agents/safepath pmcdconf/regular
 status: ./cli ./ctl agents/builtin/pmcd daemon
 # Agents.
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
-  agents/logtext agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
+  agents/logtext agents/safepath agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/cifs agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
   agents/builtin/mmv agents/builtin/nfsclient agents/builtin/pmimport agents/builtin/proc agents/builtin/root
   agents/builtin/simple

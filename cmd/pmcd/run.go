@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -11,9 +13,10 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/status"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
-// dropRights writes the PID file, gives up the rights of root for those of the user, and
+// dropRights writes the PID file, makes the directories of the user, gives up the rights of root for those of the user, and
 // protects the memory from other processes of the user. No agent runs yet. The memory is not
 // protected with -f by root, whose agents are root and can read it in any case, nor from a
 // debugger that has started pmcd. The name space is read afterwards, by run: its files can
@@ -26,15 +29,37 @@ func (s *server) dropRights() error {
 		}
 		s.onClose(func() { background.RemovePIDFile(path, s.log) })
 	}
+	shared, own := stateDirs()
+	var errs []error
 	if s.user != nil {
+		errs = append(errs, s.user.MakeDirs(shared...))
 		if err := s.user.Become(); err != nil {
 			return err
 		}
+	}
+	if !s.opt.StandAlone() {
+		errs = append(errs, privsep.MakeOwnDirs(append(shared, own...)...))
+	}
+	if err := errors.Join(errs...); err != nil && s.user != nil { // else it may be a user's own pmcd
+		s.log.Warn("{error}; without these directories ids of instances are not saved, and programs give no values to the agents mmv and pmproxy: make them and give them to {user}", "error", err, "user", s.user.Name)
 	}
 	if s.opt.StandAlone() && (os.Geteuid() == 0 || privsep.Traced()) {
 		return nil
 	}
 	return privsep.ProtectMemory()
+}
+
+// stateDirs returns the directories that pmcd makes if they do not exist: those that root makes for
+// the user, and those below them, where other users may write.
+func stateDirs() (shared, own []string) {
+	if vars, err := pcpconf.Dir("PCP_VAR_DIR"); err == nil {
+		shared = append(shared, filepath.Join(vars, "config/pmda"))
+	}
+	if tmp, err := pcpconf.Dir("PCP_TMP_DIR"); err == nil {
+		shared = append(shared, tmp)
+		own = append(own, filepath.Join(tmp, "mmv"), filepath.Join(tmp, "pmproxy"))
+	}
+	return shared, own
 }
 
 // run serves clients until a signal, or the end of the root helper, ends the daemon.

@@ -20,7 +20,7 @@ var mayWrite = map[string]map[string]string{
 	"agents/builtin/xfs":        {"reset": "a file of /proc"},
 	"agents/pmda/cache":         {"New": "link gets paths from OpenParent"},
 	"cmd/pmcd/internal/cli":     {"makeOwn": "checkParent: no other user can replace it"},
-	"cmd/pmcd/internal/privsep": {"setOOMScore": "a file of /proc"},
+	"cmd/pmcd/internal/privsep": {"makeDir": "its callers use safepath", "setOOMScore": "a file of /proc"},
 	"cmd/pmcd/pmcdctl":          {"ownWorkDir": "a new directory of this user"},
 	// For tests.
 	"agents/builtin/mmv/mmvtest": {"Write": ""},

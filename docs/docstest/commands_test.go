@@ -146,7 +146,7 @@ func TestCommands(t *testing.T) {
 var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 
 // others are commands that are not ours.
-var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
+var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install", "setpriv",
 	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl",
 	"checkmodule", "semodule_package", "semodule", "tar", "podman", "kubectl", "kill", "pcp", "apt", "dpkg-deb", "dpkg-buildpackage", "rpmbuild"}
 
