@@ -111,7 +111,8 @@ mmv: agents agents/internal/mmvformat agents/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
 mmv/mmvtest: agents/internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
-openmetrics: agents agents/internal/nametree agents/internal/savefile agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
+openmetrics: agents agents/internal/nametree agents/internal/savefile agents/launch/roothelper agents/serve
+  pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve

@@ -120,6 +120,9 @@ func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	p := &page{src: s}
 	s.recheck()
 	err := s.parseFile()
+	if err == nil {
+		err = s.checkTrust()
+	}
 	code := 0
 	if err == nil {
 		p.file = s.file
