@@ -12,7 +12,7 @@
 # is there it changes nothing and takes a fraction of a second.
 set -eu
 
-packages='pcp pcp-conf pcp-testsuite pcp-export-pcp2json pcp-export-pcp2xml libpcp3-dev libpcp-pmda3-dev libpcp-trace2-dev python3-pcp python3-requests libsasl2-modules libsasl2-modules-db sasl2-bin gcc make libc6-dev procps iproute2 tzdata tmux zsh fish bash-completion redis-server prometheus systemd dbus util-linux mount perl shellcheck man-db mandoc lintian rpm cpio checkpolicy semodule-utils qemu-user-static'
+packages='pcp pcp-conf pcp-testsuite pcp-export-pcp2json pcp-export-pcp2xml libpcp3-dev libpcp-pmda3-dev libpcp-trace2-dev python3-pcp python3-requests libsasl2-modules libsasl2-modules-db sasl2-bin gcc make libc6-dev procps iproute2 tzdata tmux zsh fish bash-completion redis-server prometheus systemd dbus strace util-linux mount perl shellcheck man-db mandoc lintian rpm cpio checkpolicy semodule-utils qemu-user-static'
 release=
 if [ "${1:-}" = -r ]; then
 	shift
