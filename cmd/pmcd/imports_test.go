@@ -179,6 +179,7 @@ verify: ./cli ./open ./privsep access agents/launch/child agents/launch/dsohost 
   daemon pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload
 # For tests.
 booted: ./peer
+pathtrace:
 peer: agents/testutil golang.org/x/sys pdu/pdutest
 pmcdtest: ./peer agents agents/testutil agents/wire pdu pdu/pdutest pdu/pmapi
 

@@ -42,7 +42,7 @@ var mayOpen = map[string]map[string]string{
 
 // forTests are the packages that are not part of the product.
 var forTests = []string{
-	"agents/testutil", "bench", "cmd/pmcd/internal/booted", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest",
+	"agents/testutil", "bench", "cmd/pmcd/internal/booted", "cmd/pmcd/internal/pathtrace", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest",
 	"etc/packaging", "etc/runtests",
 }
 
