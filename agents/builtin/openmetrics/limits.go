@@ -15,6 +15,8 @@ const (
 
 	maxSetLabels = 254 // of a metric, for clients
 
+	maxStatus = 1000 // bytes of openmetrics.control.status
+
 	maxName     = 1024  // bytes of the name of a metric
 	maxDepth    = 64    // parts of it
 	maxSources  = 0xfff // the highest cluster

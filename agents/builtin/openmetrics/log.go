@@ -2,6 +2,7 @@ package openmetrics
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,10 @@ func (s *source) report(p *page, err error) {
 	case p.unnumbered > 0:
 		text = fmt.Sprintf("%s %s: %d samples are left out: %v", kind, s.path, p.unnumbered, p.numberErr)
 	}
+	if len(text) > maxStatus { // it has text of the page or the server
+		text = text[:maxStatus]
+	}
+	text = strings.ToValidUTF8(text, "\ufffd")
 	s.stats.status = text
 	if text == "" {
 		s.stats.status = "success"

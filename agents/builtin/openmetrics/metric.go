@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A metric is a metric of a source. Its source's mu guards it. What it is never changes: clients
-// keep descriptors.
+// A metric is a metric of a source. Its source's mu guards it. What it is never changes, as clients
+// keep descriptors: if a page from another endpoint declares something else, that is another metric.
 type metric struct {
 	sample string // its name in the page
 	name   string // its full name for clients
@@ -32,6 +32,7 @@ type metric struct {
 	raw   []string // the part of the last sample of each instance that names the series
 	texts []string // values of a metric of type string
 	named bool     // clients can find it
+	old   *metric  // that it replaces, until then
 }
 
 // A cell is the value of an instance.
@@ -79,6 +80,12 @@ func newMetric(prefix, sample string, b *block, meta []string, included []label)
 		}
 	}
 	return m, nil
+}
+
+// same reports whether clients can see no difference between m and o, which have the same item.
+func (m *metric) same(o *metric) bool {
+	return m.name == o.name && m.typ == o.typ && m.sem == o.sem && m.units == o.units && m.pcp == o.pcp &&
+		m.oneLine == o.oneLine && m.text == o.text && (m.insts == nil) == (o.insts == nil)
 }
 
 var types = map[string]pdu.MetricType{

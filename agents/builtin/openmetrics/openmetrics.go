@@ -70,7 +70,7 @@ func open(domain int, o Options) *agent {
 		noSort: o.NoSort, noScripts: o.NoScripts,
 		timeout:   cmp.Or(o.Timeout, 2*time.Second),
 		saved:     filepath.Join(vars, "config", "pmda"),
-		client:    newClient(),
+		transport: newTransport(),
 		maxPage:   maxPage,
 		slots:     make(chan struct{}, maxReads),
 		byCluster: make(map[int]*source),
@@ -94,7 +94,7 @@ type agent struct {
 	noScripts bool
 	debug     bool
 	log       *slog.Logger
-	client    *http.Client
+	transport *http.Transport
 	maxPage   int64 // bytes of a page, which tests change
 
 	ctx    context.Context // of reads
@@ -131,7 +131,7 @@ func (a *agent) Close() error {
 		}
 	}
 	wait.Wait()
-	a.client.CloseIdleConnections()
+	a.transport.CloseIdleConnections()
 	return nil
 }
 
@@ -179,6 +179,11 @@ func (a *agent) adopt(s *source) {
 	var leftOut []*metric
 	var errs []error
 	for _, m := range s.fresh {
+		if m.old != nil && m.old.named {
+			a.names.Remove(m.old.name)
+			a.changed = true
+		}
+		m.old = nil
 		if err := a.addName(m.name, a.pmid(s, m)); err != nil {
 			leftOut, errs = append(leftOut, m), append(errs, err)
 			continue

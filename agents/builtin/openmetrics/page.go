@@ -249,12 +249,24 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 		return nil, err
 	}
 	m.item, m.optional = int(item), optional
-	if len(included) > 0 && !singular(&p.block, meta) {
+	if m.item < len(s.byItem) {
+		m.old = s.byItem[m.item] // a page from another endpoint has declared it
+	}
+	switch {
+	case len(included) == 0 || singular(&p.block, meta):
+	case m.old != nil && m.old.insts != nil:
+		m.insts = m.old.insts
+	default:
 		m.insts = newTable(s.dir, s.domain, instSerial(s.cluster, m.item), maxInstance)
 		s.mu.Unlock() // while a file is read; no other goroutine changes the metrics
 		m.insts.recheck(noLock{})
 		s.mu.Lock()
 		s.count(m.insts, 1)
+	}
+	if m.old != nil && m.old.named && m.old.same(m) {
+		m.old.first, m.old.optional = m.first, m.optional
+		s.metrics[name] = m.old
+		return m.old, nil
 	}
 	s.metrics[name] = m
 	s.pending = append(s.pending, m)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,29 +24,35 @@ import (
 // maxRedirects is how many redirects of a URL are followed.
 const maxRedirects = 10
 
-// newClient returns the client for all sources. The proxy is that of the environment.
-func newClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
-				return fmt.Errorf("redirect to a URL of %.20q, not http or https", r.URL.Scheme)
-			}
-			if len(via) >= maxRedirects {
-				return errors.New("too many redirects")
-			}
-			if !sameServer(via[0].URL, r.URL) {
-				// The file's headers, which may have passwords, are for the server that it names.
-				r.Host, r.Header = "", commonHeader()
-			}
-			return nil
-		},
+// newTransport returns the transport for all sources. The proxy is that of the environment.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
 	}
+}
+
+// checkRedirect is the CheckRedirect of an http.Client. A redirect to another server needs a line of
+// the file: with redirects and the types that a page declares, a hostile exporter could otherwise
+// show clients what services of this host and its network reply.
+//
+// C differs: it follows a redirect to any server.
+func (f *urlFile) checkRedirect(r *http.Request, via []*http.Request) error {
+	switch {
+	case r.URL.Scheme != "http" && r.URL.Scheme != "https":
+		return fmt.Errorf("redirect to a URL of %.20q, not http or https", r.URL.Scheme)
+	case len(via) >= maxRedirects:
+		return errors.New("too many redirects")
+	case sameServer(via[0].URL, r.URL):
+		return nil
+	case !slices.Contains(f.redirects, hostPort(r.URL)):
+		return fmt.Errorf("redirect to another server, %.300q; a line \"# pmcd: redirect HOST:PORT\" would allow it", hostPort(r.URL))
+	}
+	// The file's headers, which may have passwords, are for the server that it names.
+	r.Host, r.Header = "", commonHeader()
+	return nil
 }
 
 // commonHeader returns what all sources are asked with.
@@ -52,15 +60,22 @@ func commonHeader() http.Header {
 	return http.Header{"Accept": {"*/*"}, "User-Agent": {"pmdaopenmetrics"}}
 }
 
-// sameServer reports whether a redirect leads to the server that the *.url file names: another port may
-// be another exporter's. From http to https on the usual ports it is the same.
+// sameServer reports whether a redirect leads to the server that the *.url file names: another port,
+// or another address of this host, may be another exporter's. From http to https on the usual ports
+// it is the same.
 func sameServer(from, to *url.URL) bool {
-	port := func(u *url.URL) string {
-		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	if from.Scheme == "http" && to.Scheme == "https" && port(from) == "80" && port(to) == "443" {
+		return strings.EqualFold(from.Hostname(), to.Hostname())
 	}
-	return strings.EqualFold(from.Hostname(), to.Hostname()) && (from.Scheme == to.Scheme && port(from) == port(to) ||
-		from.Scheme == "http" && to.Scheme == "https" && port(from) == "80" && port(to) == "443")
+	return from.Scheme == to.Scheme && hostPort(from) == hostPort(to)
 }
+
+func port(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+}
+
+// hostPort returns the host and port of a URL in the form that the lines for redirects have, too.
+func hostPort(u *url.URL) string { return net.JoinHostPort(strings.ToLower(u.Hostname()), port(u)) }
 
 // readURL reads the page of a *.url file.
 func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
@@ -71,6 +86,7 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 			return 0, err
 		}
 		defer f.Close()
+		p.src.from(p.file.text)
 		return 0, p.read(ctxReader{ctx, f})
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -84,7 +100,15 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 		}
 		r.Header.Set(h[0], h[1])
 	}
-	resp, err := a.client.Do(r)
+	if u.User != nil && r.Header.Get("Authorization") == "" { // net/http itself would leave it out after a redirect
+		password, _ := u.User.Password()
+		r.SetBasicAuth(u.User.Username(), password)
+	}
+	client := http.Client{Transport: a.transport, CheckRedirect: p.file.checkRedirect}
+	resp, err := client.Do(r)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return 0, e.Err // without the URL, which a redirect may have made long
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -92,6 +116,7 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 	if resp.StatusCode >= 400 {
 		return resp.StatusCode, fmt.Errorf("HTTP status %.100s", resp.Status)
 	}
+	p.src.from(endpoint(resp.Request.URL))
 	p.latin1 = isLatin1(resp.Header.Get("Content-Type"))
 	body := io.Reader(resp.Body)
 	if !resp.Uncompressed && strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // a HEADER line has asked for it
@@ -102,6 +127,13 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 		body = z
 	}
 	return resp.StatusCode, p.read(body)
+}
+
+// endpoint returns where a page is from.
+func endpoint(u *url.URL) string {
+	p := *u
+	p.User, p.RawQuery, p.ForceQuery, p.Fragment, p.RawFragment = nil, "", false, "", "" // a query may be another each time
+	return p.String()
 }
 
 // isLatin1 reports whether a page is in Latin-1. That is the default of HTTP 1.1 for text, which

@@ -39,17 +39,18 @@ type source struct {
 	file    *urlFile
 	seen    fileState // of path when file was parsed
 
-	items   *table             // numbers of metrics
-	metrics map[string]*metric // by the name in the page
-	byItem  []*metric          // those that clients may know; nil if a number has no metric
-	pending []*metric          // those that they may not know yet
-	fresh   []*metric          // those that are new in byItem, for the tree of names
-	series  map[string]series
-	keys    int // bytes of the keys of series
-	names   int // saved names of instances
-	bytes   int // of these names in files
-	held    int // bytes of raw and texts of the metrics
-	dirty   map[*table]bool
+	endpoint string             // that the metrics are from
+	items    *table             // numbers of metrics
+	metrics  map[string]*metric // by the name in the page
+	byItem   []*metric          // those that clients may know; nil if a number has no metric
+	pending  []*metric          // those that they may not know yet
+	fresh    []*metric          // those that are new in byItem, for the tree of names
+	series   map[string]series
+	keys     int // bytes of the keys of series
+	names    int // saved names of instances
+	bytes    int // of these names in files
+	held     int // bytes of raw and texts of the metrics
+	dirty    map[*table]bool
 
 	// Samples are numbered. A value is valid if its number is more than base, which is that of the
 	// last sample before the page.
@@ -181,6 +182,26 @@ func (s *source) forgetGone() {
 	s.forgetSeries() // its keys are what was forgotten, too
 }
 
+// from says where the page that follows is from. What pages of another endpoint have declared does not
+// count for it: a server that may redirect would otherwise choose the types of what another one
+// replies, such as string for a line that is a secret.
+func (s *source) from(endpoint string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if endpoint == s.endpoint {
+		return
+	}
+	s.endpoint = endpoint
+	s.drop()
+	for _, m := range s.metrics {
+		for i := range m.cells {
+			s.held -= m.forget(i)
+		}
+	}
+	clear(s.metrics)
+	s.forgetSeries()
+}
+
 // forgetSeries makes the next page parse the labels of all series again. mu is held.
 func (s *source) forgetSeries() {
 	clear(s.series)
@@ -209,7 +230,7 @@ func (s *source) parseFile() error {
 			return err
 		}
 		for _, line := range f.ignored {
-			word, _, _ := strings.Cut(line, " ") // the rest may be a password
+			word, _, _ := strings.Cut(strings.TrimLeft(line, "# "), " ") // the rest may be a password
 			s.log.Warn("{path}: the line that begins with {text:q} is ignored", "path", s.path, "text", word)
 		}
 		s.mu.Lock()
@@ -238,6 +259,9 @@ func (s *source) commit() error {
 		if n := m.item + 1 - len(s.byItem); n > 0 {
 			s.byItem = append(s.byItem, make([]*metric, n)...)
 		}
+		if m.old != nil && m.old.insts != m.insts && m.old.insts != nil {
+			s.count(m.old.insts, -1)
+		}
 		s.byItem[m.item] = m
 		s.fresh = append(s.fresh, m)
 	}
@@ -252,7 +276,7 @@ func (s *source) drop() {
 		for i := range m.cells {
 			s.held -= m.forget(i)
 		}
-		if m.insts != nil {
+		if m.insts != nil && (m.old == nil || m.old.insts != m.insts) {
 			s.count(m.insts, -1)
 			delete(s.dirty, m.insts)
 		}

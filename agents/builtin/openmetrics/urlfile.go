@@ -3,8 +3,10 @@ package openmetrics
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -18,13 +20,17 @@ const maxURLFile = 64 << 10
 //	FILTER: EXCLUDE METRIC go_
 //	FILTER: OPTIONAL LABEL id
 //	METADATA: requests u64 url counter count
+//	# pmcd: redirect other.example:9100
+//
+// The last one is a comment for PCP's agent, which may read the same file.
 type urlFile struct {
-	url      *url.URL
-	text     string // the URL as the file has it
-	headers  [][2]string
-	filters  []filter
-	metadata []metadata
-	ignored  []string // lines that have no meaning
+	url       *url.URL
+	text      string // the URL as the file has it
+	headers   [][2]string
+	filters   []filter
+	metadata  []metadata
+	redirects []string // other servers that redirects may lead to, as hostPort returns them
+	ignored   []string // lines that have no meaning
 }
 
 // A filter says what is done with the metrics, or labels, whose name begins with what a regular
@@ -51,7 +57,13 @@ func parseURLFile(text string) (*urlFile, error) {
 	f := new(urlFile)
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+		if line == "" {
+			continue
+		}
+		if comment, ok := strings.CutPrefix(line, "#"); ok {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(comment), "pmcd:"); ok && !f.addOption(strings.Fields(text)) {
+				f.ignored = append(f.ignored, line)
+			}
 			continue
 		}
 		if f.url == nil {
@@ -91,6 +103,20 @@ func parseURLFile(text string) (*urlFile, error) {
 
 // errIgnored is the error of a line that has no meaning.
 var errIgnored = errors.New("ignored")
+
+// addOption adds what a comment for this agent says, and reports whether it has a meaning.
+func (f *urlFile) addOption(words []string) bool {
+	if len(words) != 2 || words[0] != "redirect" {
+		return false
+	}
+	host, port, err := net.SplitHostPort(words[1])
+	n, perr := strconv.ParseUint(port, 10, 16)
+	if err != nil || perr != nil || host == "" || n == 0 {
+		return false
+	}
+	f.redirects = append(f.redirects, net.JoinHostPort(strings.ToLower(host), fmt.Sprint(n)))
+	return true
+}
 
 func (f *urlFile) addHeader(s string) error {
 	name, value, ok := strings.Cut(s, ":")

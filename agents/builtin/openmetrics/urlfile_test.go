@@ -23,6 +23,9 @@ func urlFileText(text string) string {
 	for _, m := range f.metadata {
 		s += fmt.Sprintf(" %s %q", m.name, m.fields)
 	}
+	for _, r := range f.redirects {
+		s += fmt.Sprintf(" redirect %q", r)
+	}
 	for _, l := range f.ignored {
 		s += fmt.Sprintf(" ignored %q", l)
 	}
@@ -42,6 +45,10 @@ func TestURLFile(t *testing.T) {
 			`http://h ignored "FILTER: OPTIONAL METRIC a" ignored "FILTER: x METRIC a" ignored "FILTER: INCLUDE INST a" ignored "FILTER: INCLUDE METRIC" ignored "nonsense"`},
 		{"http://h\nMETADATA: a.* u64 x counter count / sec\n", `http://h ^(?:a.*) ["u64" "x" "counter" "count" "/" "sec"]`},
 		{"http://h\nMETADATA: a u64 x\n", `http://h ignored "METADATA: a u64 x"`},
+		{"http://h\n# pmcd: redirect Other:9100\n#pmcd:redirect [::1]:080\n  # pmcd: redirect 127.0.0.1:1\n# pmcd is a daemon\n",
+			`http://h redirect "other:9100" redirect "[::1]:80" redirect "127.0.0.1:1"`},
+		{"http://h\n# pmcd: redirect h\n# pmcd: redirect h:0\n# pmcd: redirect :1\n# pmcd: redirect h:65536\n# pmcd: redirect h:1 i:2\n# pmcd: redirects h:1\n# pmcd:\n",
+			`http://h ignored "# pmcd: redirect h" ignored "# pmcd: redirect h:0" ignored "# pmcd: redirect :1" ignored "# pmcd: redirect h:65536" ignored "# pmcd: redirect h:1 i:2" ignored "# pmcd: redirects h:1" ignored "# pmcd:"`},
 		{"", "error: there is no URL"},
 		{"# http://h\n", "error: there is no URL"},
 		{"ftp://h/", "error: the first line is not a URL of http, https or file"},

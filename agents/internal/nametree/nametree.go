@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Tree has names. The zero value is empty. Names are never removed.
+// A Tree has names. The zero value is empty.
 type Tree struct{ nodes map[string]*node } // by full name
 
 type node struct {
@@ -55,6 +55,27 @@ func (t *Tree) Add(name string, id pdu.PMID) error {
 		n.children = append(n.children, last)
 		if known {
 			return nil
+		}
+	}
+}
+
+// Remove removes the name of a metric, and those of its ancestors that have no other names below them.
+func (t *Tree) Remove(name string) {
+	if n := t.nodes[name]; n == nil || n.id == pdu.NoPMID {
+		return
+	}
+	for {
+		delete(t.nodes, name)
+		i := strings.LastIndexByte(name, '.')
+		if i < 0 {
+			return
+		}
+		last := name[i+1:]
+		name = name[:i]
+		n := t.nodes[name]
+		n.children = slices.DeleteFunc(n.children, func(c string) bool { return c == last })
+		if len(n.children) > 0 {
+			return
 		}
 	}
 }

@@ -55,3 +55,32 @@ func TestTree(t *testing.T) {
 		t.Errorf("children: %v, want %v", err, stop)
 	}
 }
+
+// A name that is removed takes its ancestors with it, unless other names are below them.
+func TestRemove(t *testing.T) {
+	var tree Tree
+	for _, name := range []string{"a.b.c", "a.b.d", "a.x.y"} {
+		if err := tree.Add(name, pdu.NewPMID(1, 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		left []string
+	}{
+		{"a.b", []string{"a.b.c", "a.b.d", "a.x.y"}}, // no metric
+		{"a.z", []string{"a.b.c", "a.b.d", "a.x.y"}},
+		{"a.b.c", []string{"a.b.d", "a.x.y"}},
+		{"a.x.y", []string{"a.b.d"}},
+		{"a.b.d", nil},
+	} {
+		tree.Remove(tt.name)
+		left, err := tree.Leaves("a", func() error { return nil })
+		if !slices.Equal(left, tt.left) || (err != nil) != (tt.left == nil) {
+			t.Errorf("without %s: %q, %v; want %q", tt.name, left, err, tt.left)
+		}
+	}
+	if err := tree.Add("a", pdu.NewPMID(1, 0, 0)); err != nil || len(tree.nodes) != 1 {
+		t.Errorf("afterwards: %v, %d nodes", err, len(tree.nodes))
+	}
+}
