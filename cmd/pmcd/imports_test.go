@@ -112,7 +112,7 @@ mmv: agents agents/internal/mmvformat agents/logtext agents/serve
 mmv/mmvtest: agents/internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 openmetrics: agents agents/internal/nametree agents/internal/savefile agents/launch/roothelper agents/serve
-  pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular
+  pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular golang.org/x/text
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve

@@ -90,7 +90,8 @@ func (a *agent) sourceLabels(s *source) []label {
 	if f.url.User != nil { // clients need not know a password
 		text = f.url.Redacted()
 	}
-	if f.url.Scheme == "file" || host == "localhost" {
+	// C differs: it compares the host with its port.
+	if f.url.Scheme == "file" || f.url.Hostname() == "localhost" {
 		if name, err := os.Hostname(); err == nil {
 			host = name
 		}

@@ -32,8 +32,8 @@ func (s *source) report(p *page, err error) {
 	switch {
 	case err != nil:
 		text = fmt.Sprintf("failed to read %s %s: %v", kind, s.path, err)
-	case p.bad != nil:
-		text = fmt.Sprintf("%s %s: the rest of the page is left out: %v", kind, s.path, p.bad)
+	case p.bad > 0:
+		text = fmt.Sprintf("%s %s: %d lines are left out: %v", kind, s.path, p.bad, p.badErr)
 	case p.unnumbered > 0:
 		text = fmt.Sprintf("%s %s: %d samples are left out: %v", kind, s.path, p.unnumbered, p.numberErr)
 	}

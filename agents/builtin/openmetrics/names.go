@@ -13,6 +13,14 @@ import (
 
 // addName adds the name of a metric. The error says why it cannot have that name.
 func (a *agent) addName(name string, id pdu.PMID) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return a.names.Add(name, id)
+}
+
+// checkName returns an error if PCP does not allow the name of a metric.
+func checkName(name string) error {
 	if len(name) > maxName || strings.Count(name, ".") >= maxDepth {
 		return fmt.Errorf("its name has more than %d bytes or %d parts", maxName, maxDepth)
 	}
@@ -21,7 +29,7 @@ func (a *agent) addName(name string, id pdu.PMID) error {
 			return fmt.Errorf("%.200q is not a name of PCP", name)
 		}
 	}
-	return a.names.Add(name, id)
+	return nil
 }
 
 // lookUp looks for new sources, and reads those at, above or below name that have no metrics.

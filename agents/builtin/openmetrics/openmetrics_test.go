@@ -307,19 +307,6 @@ func TestTooManyNames(t *testing.T) {
 	}
 }
 
-// A page ends at a line that is no sample. What is before counts, as with PCP's agent.
-func TestBadLines(t *testing.T) {
-	h := newHost(t)
-	h.source("a", "dup{l=\"\xff\"} 1\ndup{l=\"\xff\"} 2\n# c\ntext <html>\nbad{ 1\nlate 1\n")
-	a := h.start(Options{})
-	if got, want := values(t, a, "a"), "a.dup \"0 l:\ufffd\" 2\na.text not available now"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := status(t, a, "a"); !strings.Contains(got, "line 5: not NAME") {
-		t.Errorf("status %s", got)
-	}
-}
-
 // Scripts are killed with their children, and are off if an option says so.
 func TestScripts(t *testing.T) {
 	testutil.NeedProgram(t, "sh")
@@ -395,7 +382,7 @@ func TestText(t *testing.T) {
 func TestLabels(t *testing.T) {
 	h := newHost(t)
 	h.source("a", "x{q=\"\\\"<\\n\",o=\"opt\",_x=\"y\"} 1\n", "FILTER: OPTIONAL LABEL o")
-	h.file("b.url", "http://user:secret@localhost:1/x", 0o644)
+	h.file("b.url", "http://user:secret@example.com:1/x", 0o644)
 	a := h.start(Options{})
 	text := func(kind pdu.LabelKind, ident uint32) string {
 		t.Helper()
@@ -423,7 +410,7 @@ func TestLabels(t *testing.T) {
 		{pdu.LabelItem, uint32(pdu.NewPMID(Domain, 1, 0)), `-1 {"_x":"y","o":"opt","q":"\"<\n"} o`},
 		{pdu.LabelInDom, uint32(pdu.NewInDom(Domain, instSerial(1, 0))), `-1 {"source":"a"}`},
 		{pdu.LabelInstances, uint32(pdu.NewInDom(Domain, instSerial(1, 0))), `0 {"_x":"y","instname":"0 _x:y q:\"<\n","q":"\"<\n"} instname`},
-		{pdu.LabelCluster, uint32(pdu.NewPMID(Domain, 2, 0)), `-1 {"hostname":"localhost:1","source":"b","url":"http://user:xxxxx@localhost:1/x"}`},
+		{pdu.LabelCluster, uint32(pdu.NewPMID(Domain, 2, 0)), `-1 {"hostname":"example.com:1","source":"b","url":"http://user:xxxxx@example.com:1/x"}`},
 		{pdu.LabelCluster, uint32(pdu.NewPMID(Domain, 9, 0)), ""},
 		{pdu.LabelInDom, uint32(pdu.NewInDom(Domain, 0)), ""},
 	} {

@@ -30,37 +30,62 @@ type page struct {
 	file    *urlFile // nil for a script
 	block   block
 	samples bool // the last line was a sample
-	latin1  bool
 
 	lines, count int
 	parseTime    time.Duration
 	unnumbered   int   // samples without a value because names have no number
 	numberErr    error // why
-	bad          error // the line at which the page ended
+	bad          int   // lines that are not understood
+	badErr       error // the first one
 }
 
-// read reads the page. A line that is no sample ends it: what precedes that line counts. An error
-// means that there are no values.
+// read reads the page. A line that is not understood costs that line only. An error means that there
+// are no values.
+//
+// C differs: such a line ends the page.
 func (p *page) read(r io.Reader) error {
-	in := bufio.NewReaderSize(&limitedReader{r: r, left: p.src.maxPage}, maxLine)
-	for {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == bufio.ErrBufferFull:
-			return errLineTooLong
-		case err != nil && err != io.EOF:
-			return err
+	in := bufio.NewScanner(&limitedReader{r: r, left: p.src.maxPage})
+	in.Buffer(nil, maxLine)
+	in.Split(splitLine)
+	for in.Scan() {
+		line := in.Bytes()
+		if p.lines == 0 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
 		}
 		start := time.Now()
-		perr := p.line(bytes.TrimSpace(line))
+		err := p.line(bytes.TrimSpace(line))
 		p.parseTime += time.Since(start)
-		if perr != nil {
-			return perr
-		}
-		if err == io.EOF {
-			return nil
+		if err != nil {
+			return err
 		}
 	}
+	if in.Err() == bufio.ErrTooLong {
+		return errLineTooLong
+	}
+	return in.Err()
+}
+
+// splitLine is a bufio.SplitFunc for lines that end with a newline, a carriage return or both, as in
+// PCP's agent.
+func splitLine(b []byte, atEOF bool) (advance int, line []byte, err error) {
+	line, _, ok := bytes.Cut(b, []byte{'\n'})
+	advance = len(line) + 1
+	if i := bytes.IndexByte(line, '\r'); i >= 0 {
+		if i+1 == len(b) && !atEOF {
+			return 0, nil, nil // a newline may follow
+		}
+		if advance = i + 1; advance < len(b) && b[advance] == '\n' {
+			advance++
+		}
+		return advance, line[:i], nil
+	}
+	switch {
+	case ok:
+		return advance, line, nil
+	case atEOF && len(b) > 0:
+		return len(b), b, nil
+	}
+	return 0, nil, nil
 }
 
 // A limitedReader is an io.LimitedReader with an error of its own.
@@ -80,13 +105,11 @@ func (l *limitedReader) Read(b []byte) (int, error) {
 // line handles a line without blanks around it.
 func (p *page) line(line []byte) error {
 	p.lines++
-	if len(line) == 0 || p.bad != nil { // the rest is read, so that the connection can be used again
+	if len(line) == 0 {
 		return nil
 	}
-	if !p.latin1 && !utf8.Valid(line) {
-		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
-	} else if p.latin1 {
-		line = fromLatin1(line)
+	if !utf8.Valid(line) {
+		line = []byte(string([]rune(string(line)))) // U+FFFD for each byte
 	}
 	if line[0] == '#' {
 		p.comment(string(line))
@@ -103,25 +126,15 @@ func (p *page) line(line []byte) error {
 		p.src.mu.Unlock()
 	}
 	if err != nil {
-		p.bad = fmt.Errorf("line %d: %w", p.lines, err)
+		if p.bad++; p.bad == 1 {
+			p.badErr = fmt.Errorf("line %d: %w", p.lines, err)
+		}
 	}
 	return nil
 }
 
-func fromLatin1(line []byte) []byte {
-	for _, c := range line {
-		if c >= utf8.RuneSelf {
-			r := make([]rune, len(line))
-			for i, c := range line {
-				r[i] = rune(c)
-			}
-			return []byte(string(r))
-		}
-	}
-	return line
-}
-
-// comment handles a comment. The first one after samples begins a block.
+// comment handles a comment. The first one after samples begins a block: until then, HELP and TYPE
+// are for all samples, whatever name they have, as in PCP's agent.
 func (p *page) comment(line string) {
 	if p.samples {
 		p.block, p.samples = block{}, false
@@ -156,7 +169,7 @@ func (p *page) sample(key, value []byte) error {
 	ser, ok := s.series[string(key)]
 	if !ok {
 		var err error
-		if ser, err = p.find(string(key)); err != nil {
+		if ser, err = p.find(string(key), value); err != nil {
 			if _, ok := errors.AsType[*numberError](err); !ok {
 				return err
 			}
@@ -173,8 +186,10 @@ func (p *page) sample(key, value []byte) error {
 	return nil
 }
 
-// find returns the metric and the instance of a series, which it makes if they are new.
-func (p *page) find(key string) (series, error) {
+// find returns the metric and the instance of a series, which it makes if they are new. Behind a line
+// that is not understood, what is new needs a value of its type: lines of text, such as those of an
+// HTML page, must not have names and numbers for ever.
+func (p *page) find(key string, value []byte) (series, error) {
 	s := p.src
 	name, labels, err := parseSeries(key)
 	if err != nil {
@@ -186,9 +201,11 @@ func (p *page) find(key string) (series, error) {
 		if p.file.action(name, false) != "INCLUDE" {
 			return series{key: key}, nil
 		}
-		if m, err = p.newMetric(name, included, optional); err != nil {
+		if m, err = p.newMetric(name, included, optional, value); err != nil {
 			return series{}, err
 		}
+	} else if p.bad > 0 && !m.accepts(value) {
+		return series{}, errValue
 	}
 	if m.insts == nil {
 		return series{m, pdu.NoInst, key}, nil
@@ -231,10 +248,20 @@ func (p *page) filterLabels(labels []label) (included, optional, naming []label)
 }
 
 // newMetric makes a metric. Its name and number are not known to clients before commit.
-func (p *page) newMetric(name string, included, optional []label) (*metric, error) {
+func (p *page) newMetric(name string, included, optional []label, value []byte) (*metric, error) {
 	s := p.src
 	if !validName(name) {
 		return nil, fmt.Errorf("%.80q: %w", name, errName)
+	}
+	meta := p.file.metadataOf(name)
+	m, metricErr := newMetric(s.prefix, name, &p.block, meta, included)
+	if p.bad > 0 && metricErr == nil {
+		if err := checkName(m.name); err != nil {
+			return nil, err
+		}
+		if !m.accepts(value) {
+			return nil, errValue
+		}
 	}
 	item, isNew, err := s.items.number(name, true)
 	if err != nil {
@@ -243,10 +270,8 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 	if isNew {
 		s.dirty[s.items] = true
 	}
-	meta := p.file.metadataOf(name)
-	m, err := newMetric(s.prefix, name, &p.block, meta, included)
-	if err != nil {
-		return nil, err
+	if metricErr != nil {
+		return nil, metricErr
 	}
 	m.item, m.optional = int(item), optional
 	if m.item < len(s.byItem) {
@@ -276,11 +301,37 @@ func (p *page) newMetric(name string, included, optional []label) (*metric, erro
 // instSerial returns the serial number of the instance domain of a metric.
 func instSerial(cluster, item int) int { return (maxSources + 1) + cluster*maxItems + item }
 
-// parseFloat parses a number as Python's float does, which knows no hexadecimal numbers.
+// parseFloat parses a number as Python's float does, which knows no hexadecimal numbers, and a sign
+// before NaN.
 func parseFloat(s string) (uint64, bool) {
+	s, ok := withoutUnderscores(s)
+	if !ok || strings.ContainsAny(s, "xX") {
+		return 0, false
+	}
+	if len(s) == 4 && (s[0] == '-' || s[0] == '+') && strings.EqualFold(s[1:], "nan") {
+		nan := math.NaN()
+		if s[0] == '-' {
+			nan = math.Copysign(nan, -1)
+		}
+		return math.Float64bits(nan), true
+	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(s, "xX_") {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
 	return math.Float64bits(f), true
+}
+
+// withoutUnderscores removes underscores between digits, which are allowed in Python.
+func withoutUnderscores(s string) (string, bool) {
+	if !strings.Contains(s, "_") {
+		return s, true
+	}
+	digit := func(i int) bool { return i >= 0 && i < len(s) && '0' <= s[i] && s[i] <= '9' }
+	for i := range len(s) {
+		if s[i] == '_' && (!digit(i-1) || !digit(i+1)) {
+			return "", false
+		}
+	}
+	return strings.ReplaceAll(s, "_", ""), true
 }

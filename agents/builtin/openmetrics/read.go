@@ -1,8 +1,11 @@
 package openmetrics
 
 import (
+	"bufio"
 	"cmp"
+	"compress/flate"
 	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +20,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
@@ -117,16 +126,11 @@ func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 		return resp.StatusCode, fmt.Errorf("HTTP status %.100s", resp.Status)
 	}
 	p.src.from(endpoint(resp.Request.URL))
-	p.latin1 = isLatin1(resp.Header.Get("Content-Type"))
-	body := io.Reader(resp.Body)
-	if !resp.Uncompressed && strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // a HEADER line has asked for it
-		z, err := gzip.NewReader(body)
-		if err != nil {
-			return resp.StatusCode, err
-		}
-		body = z
+	body, err := decompress(resp)
+	if err != nil {
+		return resp.StatusCode, err
 	}
-	return resp.StatusCode, p.read(body)
+	return resp.StatusCode, p.read(decode(body, resp.Header.Get("Content-Type")))
 }
 
 // endpoint returns where a page is from.
@@ -136,12 +140,67 @@ func endpoint(u *url.URL) string {
 	return p.String()
 }
 
-// isLatin1 reports whether a page is in Latin-1. That is the default of HTTP 1.1 for text, which
-// PCP's agent follows: instances are numbered by their names as it reads them.
-func isLatin1(contentType string) bool {
-	typ, params, err := mime.ParseMediaType(contentType)
-	charset := strings.ToLower(params["charset"])
-	return err == nil && (charset == "iso-8859-1" || charset == "latin1" || charset == "" && strings.HasPrefix(typ, "text/"))
+// maxEncodings is how many times a page may be compressed.
+const maxEncodings = 2
+
+// decompress returns the body of a reply without the compression that the server names. net/http
+// itself knows gzip only, and only if it has asked for it. As in PCP's agent, a word that is not of a
+// compression has no meaning.
+func decompress(resp *http.Response) (io.Reader, error) {
+	var codes []string
+	for code := range strings.SplitSeq(strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ",")), ",") {
+		switch code = strings.TrimSpace(code); code {
+		case "gzip", "x-gzip", "deflate":
+			codes = append(codes, code)
+		case "br", "zstd", "compress", "x-compress":
+			return nil, fmt.Errorf("the page has the compression %s, which was not asked for", code)
+		}
+	}
+	if len(codes) > maxEncodings {
+		return nil, fmt.Errorf("the page is compressed %d times", len(codes))
+	}
+	body := io.Reader(resp.Body)
+	for _, code := range slices.Backward(codes) {
+		in := bufio.NewReader(body)
+		head, err := in.Peek(2)
+		switch {
+		case err == io.EOF && len(head) == 0: // an empty page
+			return in, nil
+		case code != "deflate":
+			if body, err = gzip.NewReader(in); err != nil {
+				return nil, err
+			}
+		case len(head) == 2 && head[0]&0xf == 8 && (int(head[0])<<8|int(head[1]))%31 == 0:
+			if body, err = zlib.NewReader(in); err != nil {
+				return nil, err
+			}
+		default: // some servers leave out the head of zlib
+			body = flate.NewReader(in)
+		}
+	}
+	return body, nil
+}
+
+// decode returns a page in UTF-8. If the server names no charset, or one that is not known, the page
+// is in UTF-8.
+//
+// C differs: a page whose type has the word "text" is in Latin-1 then.
+func decode(body io.Reader, contentType string) io.Reader {
+	_, params, _ := mime.ParseMediaType(contentType)
+	var e encoding.Encoding
+	switch charset := strings.ToLower(strings.Trim(params["charset"], `'" `)); charset {
+	case "", "utf-8", "utf8", "us-ascii", "ascii":
+		return body
+	case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "l1": // in HTML it is windows-1252
+		e = charmap.ISO8859_1
+	default:
+		var err error
+		if e, err = htmlindex.Get(charset); err != nil {
+			return body
+		}
+	}
+	// utf-16 without a byte order mark is little-endian, as in PCP's agent on most processors.
+	return transform.NewReader(body, unicode.BOMOverride(e.NewDecoder()))
 }
 
 // A ctxReader reads a file, which may not end, until ctx does.

@@ -11,6 +11,7 @@ type label struct{ name, value string }
 var (
 	errSample = errors.New("not NAME{LABEL=\"VALUE\",...} VALUE")
 	errName   = errors.New("not a name of a metric")
+	errValue  = errors.New("the value is not of the metric's type")
 )
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
@@ -24,29 +25,14 @@ func splitSample(line []byte) (series, value []byte, err error) {
 		i++
 	}
 	end := i
-	for i < len(line) && isSpace(line[i]) {
-		i++
-	}
+	i = skipSpace(line, i)
 	if i < len(line) && line[i] == '{' {
-		quoted := false
-		for i++; ; i++ {
-			if i >= len(line) {
-				return nil, nil, errSample
-			}
-			c := line[i]
-			if quoted && c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = !quoted
-			} else if c == '}' && !quoted {
-				break
-			}
+		n, err := scanLabels(line[i+1:], nil)
+		if err != nil {
+			return nil, nil, err
 		}
-		i++
-		end = i
-		for i < len(line) && isSpace(line[i]) {
-			i++
-		}
+		end = i + 1 + n
+		i = skipSpace(line, end)
 	}
 	value = line[i:]
 	for j, c := range value {
@@ -61,6 +47,14 @@ func splitSample(line []byte) (series, value []byte, err error) {
 	return line[:end], value, nil
 }
 
+// skipSpace returns the index of the first byte from i on that is no blank.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && isSpace(b[i]) {
+		i++
+	}
+	return i
+}
+
 // parseSeries parses the part of a sample that names the series. Of several labels with a name,
 // the last counts. The result has no labels for "name" and for "name{}".
 func parseSeries(key string) (name string, labels []label, err error) {
@@ -69,32 +63,79 @@ func parseSeries(key string) (name string, labels []label, err error) {
 	if open < 0 {
 		return string(series), nil, nil
 	}
-	name = string(bytes.TrimSpace(series[:open]))
-	rest := series[open+1 : len(series)-1]
-	for {
-		rest = bytes.TrimLeft(rest, " \t\r\v\f")
-		if len(rest) == 0 {
-			return name, labels, nil
-		}
+	_, err = scanLabels(series[open+1:], func(name, value []byte) error {
 		if len(labels) == maxLabels {
-			return "", nil, errTooManyLabels
+			return errTooManyLabels
 		}
-		lname, after, ok := bytes.Cut(rest, []byte{'='})
-		lname, after = bytes.TrimSpace(lname), bytes.TrimLeft(after, " \t")
-		if !ok || len(lname) == 0 || len(after) == 0 || after[0] != '"' || bytes.IndexFunc(lname, func(r rune) bool { return r == ' ' || r == '"' }) >= 0 {
-			return "", nil, errSample
-		}
-		value, n, ok := unquote(after[1:])
-		if !ok {
-			return "", nil, errSample
-		}
-		labels = setLabel(labels, label{string(lname), value})
-		rest = bytes.TrimLeft(after[1+n:], " \t")
-		if len(rest) > 0 && rest[0] != ',' {
-			return "", nil, errSample
-		}
-		rest = bytes.TrimPrefix(rest, []byte{','})
+		labels = setLabel(labels, label{string(name), unquote(value)})
+		return nil
+	})
+	if err != nil {
+		return "", nil, err
 	}
+	return string(bytes.TrimSpace(series[:open])), labels, nil
+}
+
+// scanLabels calls add, if it is not nil, for each of the labels that b begins with, and returns how
+// many bytes they take, with the brace that closes them. A name is what precedes a blank or "=", as
+// in PCP's agent: if it is in quotes, these are part of it. A value is without its quotes, and not
+// unquoted.
+//
+// C differs: quoted names with blanks or "=" in them end the page.
+func scanLabels(b []byte, add func(name, value []byte) error) (n int, err error) {
+	i := 0
+	for {
+		i = skipSpace(b, i)
+		if i < len(b) && b[i] == '}' {
+			return i + 1, nil
+		}
+		start := i
+		if i < len(b) && b[i] == '"' {
+			i = skipQuoted(b, i)
+		} else {
+			i++ // whatever it is
+		}
+		for i < len(b) && b[i] != '=' && !isSpace(b[i]) {
+			i++
+		}
+		end := i
+		i = skipSpace(b, i)
+		if i >= len(b) || b[i] != '=' {
+			return 0, errSample
+		}
+		i = skipSpace(b, i+1)
+		if i >= len(b) || b[i] != '"' {
+			return 0, errSample
+		}
+		value := i + 1
+		if i = skipQuoted(b, i); i > len(b) {
+			return 0, errSample
+		}
+		if add != nil {
+			if err := add(b[start:end], b[value:i-1]); err != nil {
+				return 0, err
+			}
+		}
+		i = skipSpace(b, i)
+		switch {
+		case i < len(b) && b[i] == ',':
+			i++
+		case i < len(b) && b[i] == '}':
+		default:
+			return 0, errSample
+		}
+	}
+}
+
+// skipQuoted returns the index behind the quote that closes the one at index i. It is more than
+// len(b) if there is none.
+func skipQuoted(b []byte, i int) int {
+	for i++; i < len(b) && b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
 }
 
 // setLabel appends a label, or replaces the value of the one with its name.
@@ -108,32 +149,30 @@ func setLabel(labels []label, l label) []label {
 	return append(labels, l)
 }
 
-// unquote returns the text up to the closing quote and how many bytes that takes with the quote.
-func unquote(b []byte) (s string, n int, ok bool) {
+// unquote returns the value of a label.
+func unquote(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b)
+	}
 	var out []byte
 	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			return string(out), i + 1, true
-		case c == '\\' && i+1 < len(b):
+		c := b[i]
+		if c == '\\' && i+1 < len(b) {
 			i++
-			switch b[i] {
+			switch c = b[i]; c {
 			case 'n':
-				out = append(out, '\n')
+				c = '\n'
 			case '\\', '"':
-				out = append(out, b[i])
 			default:
-				out = append(out, '\\', b[i])
+				out = append(out, '\\')
 			}
-		default:
-			out = append(out, c)
 		}
+		out = append(out, c)
 	}
-	return "", 0, false
+	return string(out)
 }
 
-// validName reports whether a metric of a page can have a name: the page is taken for one of metrics
-// only up to a line with another name.
+// validName reports whether a metric of a page can have a name.
 func validName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'

@@ -48,7 +48,29 @@ func TestSample(t *testing.T) {
 		{`a{x y="z"} 1`, "error"},
 		{`a{="z"} 1`, "error"},
 		{`a{x="y"}`, "error"},
-		{`{"a.b",x="y"} 1`, "error"},
+		{`a{x="y"}}`, `a [{"x" "y"}] }`},
+		{`a{x="y",,z="w"} 1`, `a [{"x" "y"} {",z" "w"}] 1`}, // as PCP's agent
+		// A metric whose name is in quotes has no valid name.
+		{`{"a.b",x="y"} 1`, ` [{"\"a.b\",x" "y"}] 1`},
+		{`{"a.b"} 1`, "error"},
+		// Names of labels keep their quotes.
+		{`a{"http.scheme"="x",y="2"} 7`, `a [{"\"http.scheme\"" "x"} {"y" "2"}] 7`},
+		{`a{ "b.c" = "x" , } 7`, `a [{"\"b.c\"" "x"}] 7`},
+		{`a{"b,c}{d"="x"} 7`, `a [{"\"b,c}{d\"" "x"}] 7`},
+		{`a{"b\"c\\"="x"} 7`, `a [{"\"b\\\"c\\\\\"" "x"}] 7`},
+		{`a{"b c"="x"} 7`, `a [{"\"b c\"" "x"}] 7`},
+		{`a{"b=c"="x"} 7`, `a [{"\"b=c\"" "x"}] 7`},
+		{`a{"Größe 日"="x"} 7 # {"t"="}"} 1`, `a [{"\"Größe 日\"" "x"}] 7`},
+		{`a{"b"c="x"} 7`, `a [{"\"b\"c" "x"}] 7`},
+		{`a{b"c="x"} 7`, `a [{"b\"c" "x"}] 7`},
+		{`a{b}c="x"} 7`, `a [{"b}c" "x"}] 7`},
+		{`a{""="x"} 7`, `a [{"\"\"" "x"}] 7`},
+		{`a{"b="x"} 7`, "error"},
+		{`a{"b\`, "error"},
+		{`a{"b"`, "error"},
+		{`a{"b"="`, "error"},
+		{`a{"b"="\`, "error"},
+		{`a{"`, "error"},
 	} {
 		t.Run(tt.line, func(t *testing.T) {
 			if got := sampleText(tt.line); got != tt.want {
@@ -88,7 +110,20 @@ func TestParseValue(t *testing.T) {
 		{pdu.MetricDouble, "1e400", "7ff0000000000000 true"},
 		{pdu.MetricDouble, "-Inf", "fff0000000000000 true"},
 		{pdu.MetricDouble, "0x10", "false"},
-		{pdu.MetricDouble, "1_0", "false"},
+		{pdu.MetricDouble, "1_000", "408f400000000000 true"},
+		{pdu.MetricDouble, "1_0.2_5e0_1", "4059a00000000000 true"},
+		{pdu.MetricDouble, "1__0", "false"},
+		{pdu.MetricDouble, "_10", "false"},
+		{pdu.MetricDouble, "10_", "false"},
+		{pdu.MetricDouble, "1_.5", "false"},
+		{pdu.MetricDouble, "0x1_0", "false"},
+		{pdu.MetricDouble, "-nan", "fff8000000000001 true"},
+		{pdu.MetricDouble, "+NaN", "7ff8000000000001 true"},
+		{pdu.MetricDouble, "--nan", "false"},
+		{pdu.MetricDouble, "-infinity", "fff0000000000000 true"},
+		{pdu.MetricU64, "1_000", "3e8 true"},
+		{pdu.MetricU64, "1_", "false"},
+		{pdu.Metric32, "-1_0", "fffffffffffffff6 true"},
 		{pdu.MetricDouble, "one", "false"},
 	} {
 		t.Run(fmt.Sprint(tt.typ, tt.text), func(t *testing.T) {
@@ -120,9 +155,11 @@ func pageSamples(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(b, false)
+		f.Add(b, "")
 	}
-	f.Add([]byte("a{x=\"\xff\"} 1\nb\x00c 2\n# PCP5\n# PCP\nd 1\n"), true)
+	f.Add([]byte("a{x=\"\xff\"} 1\nb\x00c 2\n# PCP5\n# PCP\nd 1\n"), "iso-8859-1")
+	f.Add([]byte("\xff\xfea\x00 \x001\x00\r\x00\n\x00b\x00{\x00\"\x00"), "utf-16")
+	f.Add([]byte("\ufeffa{\"b c\"=\"x\"} -nan\rb{ 1\r\nc 1_0\n"), "utf-8")
 }
 
 // FuzzPage reads a page twice: it has the same values and numbers both times, and after a restart.
@@ -134,14 +171,14 @@ func FuzzPage(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Setenv("PCP_VAR_DIR", dir)
-	f.Fuzz(func(t *testing.T, b []byte, latin1 bool) {
+	f.Fuzz(func(t *testing.T, b []byte, charset string) {
 		if err := os.RemoveAll(dir + "/config"); err != nil {
 			t.Fatal(err)
 		}
 		read := func(s *source) string {
-			p := &page{src: s, file: file, latin1: latin1}
+			p := &page{src: s, file: file}
 			s.base = s.seq
-			err := p.read(bytes.NewReader(b))
+			err := p.read(decode(bytes.NewReader(b), "text/plain; charset="+charset))
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if err != nil {

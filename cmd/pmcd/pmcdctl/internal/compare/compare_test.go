@@ -169,6 +169,14 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
+// The label hostname of an exporter of this host has no port here.
+func TestKnownHostname(t *testing.T) {
+	d := Difference{Name: "cluster 144.1", What: isLabels, A: `{"hostname":"localhost:9100"}`, B: `{"hostname":"web1"}`}
+	if got := known(&d); !strings.Contains(got, "docs/agents/openmetrics.md: the label `hostname`") {
+		t.Errorf("%+v: %q", d, got)
+	}
+}
+
 // A counter of 32 bits that wraps around is no difference, and one that was reset is one.
 func TestWraps(t *testing.T) {
 	type counter [3]int64 // one sample a second

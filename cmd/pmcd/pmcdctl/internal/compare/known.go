@@ -57,6 +57,7 @@ var knownDifferences = []knownDifference{
 	{`cifs\.fs\.(negotiates|sessionsetups|logoffs|cancels|echos)(_fails)?`, isValue + " " + isError, "agents/cifs.md", "values that the kernel does not write"},
 	{`cifs\.debug\.sessions\.cred_user`, isValue, "agents/cifs.md", "debug.sessions.cred_user"},
 	{`nfsclient\.ops\..*`, isValue + " " + isError, "agents/nfsclient.md", "operations that the mount does not have"},
+	{`cluster 144\..*`, isLabels, "agents/openmetrics.md", "the label `hostname` of `localhost` with a port"},
 	{`instance 144\..*`, isLabels, "agents/openmetrics.md", "the optional label `instname`"},
 	{`openmetrics\.control\..*`, isText, "agents/openmetrics.md", "texts of openmetrics.control"},
 	{`nfsclient\.options\.(atime|diratime|cto|ac|lock|acl|rdirplus|sharecache|resvport)`, isValue, "agents/nfsclient.md", "options.atime, diratime, cto"},
