@@ -1,6 +1,8 @@
 package openmetrics
 
 import (
+	"fmt"
+
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -74,8 +76,11 @@ func (a *agent) putControl(c *control, id pdu.PMID, p *pdu.Profile, w *pdu.Resul
 		w.Word(pdu.NoInst, uint32(c.debug(a)))
 		return
 	}
-	all := make([]*stats, a.clusters.saved)
+	all := make([]*stats, a.clusters.known)
 	sum := stats{status: "none"}
+	if a.saveErr != nil {
+		sum.status = fmt.Sprintf("%s: %v", notSaved, a.saveErr)
+	}
 	for _, s := range a.sources {
 		s.mu.Lock()
 		st := s.stats

@@ -68,7 +68,7 @@ func (a *agent) put(ctx context.Context, id pdu.PMID, p *pdu.Profile, w *pdu.Res
 		return nil
 	}
 	selected := p.For(pdu.NewInDom(a.domain, instSerial(s.cluster, m.item)))
-	n := min(m.insts.saved, len(m.cells))
+	n := min(m.insts.known, len(m.cells))
 	any, found := false, false
 	add := func(i int) {
 		any = true
@@ -83,14 +83,14 @@ func (a *agent) put(ctx context.Context, id pdu.PMID, p *pdu.Profile, w *pdu.Res
 	}
 	if selected.Exclude && !selected.All() {
 		for _, inst := range slices.Compact(slices.Sorted(slices.Values(selected.Insts))) {
-			any = any || inst >= 0 && int(inst) < m.insts.saved
+			any = any || inst >= 0 && int(inst) < m.insts.known
 			if inst >= 0 && int(inst) < n {
 				add(int(inst))
 			}
 		}
 	} else {
 		all := selected.All()
-		any = m.insts.saved > n
+		any = m.insts.known > n
 		for i := range n {
 			if i%1024 == 1023 {
 				if err := agents.Checkpoint(ctx); err != nil {

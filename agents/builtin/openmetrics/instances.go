@@ -15,7 +15,7 @@ func (a *agent) Instances(ctx context.Context, _ agents.Origin, id pdu.InDom) ([
 		return nil, pdu.ErrnoInDom
 	}
 	defer unlock()
-	list := make([]pdu.Inst, t.saved)
+	list := make([]pdu.Inst, t.known)
 	for i := range list {
 		if i%1024 == 0 {
 			if err := agents.Checkpoint(ctx); err != nil {
@@ -34,7 +34,7 @@ func (a *agent) InstName(_ context.Context, _ agents.Origin, id pdu.InDom, inst 
 		return "", pdu.ErrnoInDom
 	}
 	defer unlock()
-	if inst < 0 || int(inst) >= t.saved {
+	if inst < 0 || int(inst) >= t.known {
 		return "", pdu.ErrnoInst
 	}
 	return t.instName(int(inst)), nil

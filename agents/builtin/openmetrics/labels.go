@@ -178,7 +178,7 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 	if m.insts == nil {
 		return nil, nil
 	}
-	sets := make([]pdu.LabelSet, m.insts.saved)
+	sets := make([]pdu.LabelSet, m.insts.known)
 	for i := range sets {
 		if i%64 == 0 {
 			if err := agents.Checkpoint(ctx); err != nil {

@@ -37,6 +37,12 @@ func (s *source) report(p *page, err error) {
 	case p.unnumbered > 0:
 		text = fmt.Sprintf("%s %s: %d samples are left out: %v", kind, s.path, p.unnumbered, p.numberErr)
 	}
+	if s.saveErr != nil {
+		if text != "" {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s: %v", notSaved, s.saveErr)
+	}
 	if len(text) > maxStatus { // it has text of the page or the server
 		text = text[:maxStatus]
 	}

@@ -69,7 +69,7 @@ func open(domain int, o Options) *agent {
 		domain: domain, root: root, dir: filepath.Clean(dir), log: cmp.Or(o.Log, slog.Default()), debug: o.Debug,
 		noSort: o.NoSort, noScripts: o.NoScripts,
 		timeout:   cmp.Or(o.Timeout, 2*time.Second),
-		saved:     filepath.Join(vars, "config", "pmda"),
+		savedDir:  filepath.Join(vars, "config", "pmda"),
 		transport: newTransport(),
 		maxPage:   maxPage,
 		slots:     make(chan struct{}, maxReads),
@@ -77,7 +77,7 @@ func open(domain int, o Options) *agent {
 		complain:  make(map[string]bool),
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	a.clusters = newTable(a.saved, domain, 0, maxSources+1)
+	a.clusters = newTable(a.savedDir, domain, 0, maxSources+1)
 	a.clusters.recheck(noLock{})
 	a.addControl()
 	return a
@@ -88,7 +88,7 @@ type agent struct {
 	domain    int
 	root      string
 	dir       string // of sources
-	saved     string // directory of saved numbers
+	savedDir  string // of numbers
 	timeout   time.Duration
 	noSort    bool
 	noScripts bool
@@ -101,7 +101,9 @@ type agent struct {
 	cancel context.CancelFunc
 	slots  chan struct{} // of reads at the same time
 
-	clusters  *table // numbers of sources
+	clusters  *table    // numbers of sources
+	saved     time.Time // when they were written
+	saveErr   error     // why they are not saved
 	sources   []*source
 	byCluster map[int]*source
 	names     nametree.Tree

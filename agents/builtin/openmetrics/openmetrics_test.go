@@ -70,38 +70,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// What cannot be saved has no number: clients must not see one that another may get later.
-func TestNotSaved(t *testing.T) {
-	h := newHost(t)
-	h.source("a", "m{l=\"1\"} 1\n")
-	a := h.start(Options{})
-	values(t, a, "a")
-	saved := h.savedFile(instSerial(1, 0))
-	if err := os.RemoveAll(h.saved); err != nil {
-		t.Fatal(err)
-	}
-	h.file("../blocked", "", 0o644)
-	if err := os.WriteFile(h.saved, nil, 0o644); err != nil { // a file in place of the directory
-		t.Fatal(err)
-	}
-	h.source("a", "m{l=\"1\"} 1\nm{l=\"2\"} 2\nn 3\n")
-	if got := values(t, a, "a"); got != "a.m not available now" {
-		t.Errorf("with numbers that are not saved: %s", got)
-	}
-	if got := status(t, a, "a"); !strings.Contains(got, "new numbers cannot be saved") {
-		t.Errorf("status %s", got)
-	}
-	if err := os.Remove(h.saved); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := values(t, a, "a"), `a.m "0 l:1" 1 "1 l:2" 2`; got != want {
-		t.Errorf("later: %s, want %s", got, want)
-	}
-	if now := h.savedFile(instSerial(1, 0)); now == saved || now == "" {
-		t.Errorf("saved: %q", now)
-	}
-}
-
 // Without its saved numbers a metric, or a source, has no values. The file is not touched.
 func TestDamaged(t *testing.T) {
 	for _, tt := range []struct {

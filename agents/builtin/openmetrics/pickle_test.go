@@ -98,7 +98,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
-	if _, err := save(noLock{}, []*table{tab}); err != nil {
+	if err := save(noLock{}, []*table{tab}); err != nil {
 		t.Fatal(err)
 	}
 	number("c")
@@ -145,7 +145,7 @@ func TestTableForgets(t *testing.T) {
 	tab := newTable(t.TempDir(), 144, 5, 1000)
 	tab.recheck(noLock{})
 	tab.number("saved \u00e9\u65e5", true)
-	if _, err := save(noLock{}, []*table{tab}); err != nil {
+	if err := save(noLock{}, []*table{tab}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range maxSavedFile/maxLine + 10 {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
@@ -111,14 +112,16 @@ func TestRedirectIsReported(t *testing.T) {
 // A password in the URL goes to the server of the URL, also after a redirect.
 func TestRedirectsWithPassword(t *testing.T) {
 	h := newHost(t)
-	users := make(map[string]string)
+	var same, others atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		users["other"], _, _ = r.BasicAuth()
+		user, _, _ := r.BasicAuth()
+		others.Store(user)
 		fmt.Fprint(w, "x 1\n")
 	}))
 	defer other.Close()
 	h.pages["/page"] = func(w http.ResponseWriter, r *http.Request) {
-		users["same"], _, _ = r.BasicAuth()
+		user, _, _ := r.BasicAuth()
+		same.Store(user)
 		fmt.Fprint(w, "x 1\n")
 	}
 	h.pages["/same"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, h.url+"/page", http.StatusFound) }
@@ -127,8 +130,8 @@ func TestRedirectsWithPassword(t *testing.T) {
 	h.file("same.url", withUser+"/same", 0o644)
 	h.file("other.url", withUser+"/other\n# pmcd: redirect "+strings.TrimPrefix(other.URL, "http://"), 0o644)
 	a := h.start(Options{})
-	if got := values(t, a, "same", "other"); got != "same.x 1\nother.x 1" || users["same"] != "user" || users["other"] != "" {
-		t.Errorf("%s; users %q", got, users)
+	if got := values(t, a, "same", "other"); got != "same.x 1\nother.x 1" || same.Load() != "user" || others.Load() != "" {
+		t.Errorf("%s; users %q and %q", got, same.Load(), others.Load())
 	}
 }
 

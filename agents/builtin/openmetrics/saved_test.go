@@ -3,12 +3,98 @@ package openmetrics
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 )
+
+// If files cannot be written, all has values and numbers, and the log and the status say that these are
+// not saved. They are saved later, if that is possible.
+func TestNotSaved(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		state func(t *testing.T, dir string)
+	}{
+		{"a file in the place of the directory", func(t *testing.T, dir string) {
+			if err := os.WriteFile(dir, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a directory that may not be written", func(t *testing.T, dir string) {
+			if err := os.Symlink("/sys", dir); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHost(t)
+			if err := os.MkdirAll(filepath.Dir(h.saved), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			tt.state(t, h.saved)
+			h.source("a", "m{l=\"1\"} 1\nn 3\n")
+			a := h.start(Options{})
+			check := func(when, want string) {
+				t.Helper()
+				if got := values(t, a, "a"); got != want {
+					t.Errorf("%s: %s, want %s", when, got, want)
+				}
+			}
+			check("at first", "a.m \"0 l:1\" 1\na.n 3")
+			h.source("a", "n 3\nm{l=\"2\"} 2\nm{l=\"1\"} 1\n{\n")
+			check("with a new instance", "a.m \"0 l:1\" 1 \"1 l:2\" 2\na.n 3")
+			if got := status(t, a, "a"); !strings.Contains(got, "1 lines are left out") || !strings.Contains(got, notSaved) || !strings.Contains(got, h.saved) {
+				t.Errorf("status %s", got)
+			}
+			if got := values(t, a, "control.status"); strings.Count(got, notSaved) != 2 {
+				t.Errorf("status of the agent and the source: %s", got)
+			}
+			for range 3 {
+				a.scan()
+				values(t, a, "a")
+			}
+			if n := strings.Count(h.log.String(), notSaved); n > 3 { // of the agent, of the source, and with the bad line
+				t.Errorf("%d lines:\n%s", n, h.log)
+			}
+			h.handle("a", func(w http.ResponseWriter, _ *http.Request) { // it is cut
+				w.Header().Set("Content-Length", "1000")
+				fmt.Fprint(w, "m{l=\"3\"} 3\no 1\n")
+			})
+			values(t, a, "a")
+
+			if err := os.Remove(h.saved); err != nil {
+				t.Fatal(err)
+			}
+			h.source("a", "m{l=\"1\"} 1\nm{l=\"2\"} 2\nn 3\n")
+			check("in the minute after a failure", "a.m \"0 l:1\" 1 \"1 l:2\" 2\na.n 3")
+			if got := h.savedFile(1); got != "" {
+				t.Errorf("saved: %q", got)
+			}
+			a.saved, a.sources[0].saved = time.Time{}, time.Time{}
+			a.scan()
+			check("later", "a.m \"0 l:1\" 1 \"1 l:2\" 2\na.n 3")
+			if got := values(t, a, "control.status"); strings.Contains(got, notSaved) {
+				t.Errorf("status of the agent and the source: %s", got)
+			}
+			a.Close()
+			for serial, want := range map[int]string{
+				0:                "(lp0\nVcontrol\np1\naVa\np2\na.I00\n.",
+				1:                "(lp0\nVm\np1\naVn\np2\na.I00\n.",
+				instSerial(1, 0): "(lp0\nVl:1\np1\naVl:2\np2\na.I01\n.",
+			} {
+				if got := h.savedFile(serial); got != want {
+					t.Errorf("%d: %q, want %q", serial, got, want)
+				}
+			}
+			a = h.start(Options{})
+			check("after a restart", "a.m \"0 l:1\" 1 \"1 l:2\" 2\na.n 3")
+		})
+	}
+}
 
 // What a source may save counts once, also after pages that failed and a restart.
 func TestCountsSaved(t *testing.T) {

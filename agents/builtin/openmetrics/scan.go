@@ -1,6 +1,7 @@
 package openmetrics
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,16 +36,16 @@ func (a *agent) scan() {
 			a.byCluster[s.cluster] = s
 		}
 	}
-	if len(found) == 0 {
-		return
-	}
-	if _, err := save(noLock{}, []*table{a.clusters}); err != nil { // before clients get the numbers
-		a.complainOnce(a.clusters.path, "new sources cannot be saved: %v", err)
-		for _, s := range found {
-			delete(a.byCluster, s.cluster)
+	if len(found) > 0 || a.clusters.unsaved && time.Since(a.saved) >= saveRetry {
+		a.saved = time.Now()
+		err := save(noLock{}, []*table{a.clusters}) // before clients get the numbers
+		switch {
+		case err != nil && (a.saveErr == nil || a.saveErr.Error() != err.Error()):
+			a.log.Warn("{path}: {error}", "path", a.clusters.path, "error", fmt.Sprintf("%s: %v", notSaved, err))
+		case err == nil && a.saveErr != nil:
+			a.log.Info("{path} is saved again", "path", a.clusters.path)
 		}
-		a.clusters.forget()
-		return
+		a.saveErr = err
 	}
 	a.sources = append(a.sources, found...)
 	a.changed = a.changed || len(a.sources) > before

@@ -46,11 +46,14 @@ type source struct {
 	pending  []*metric          // those that they may not know yet
 	fresh    []*metric          // those that are new in byItem, for the tree of names
 	series   map[string]series
-	keys     int // bytes of the keys of series
-	names    int // saved names of instances
-	bytes    int // of these names in files
-	held     int // bytes of raw and texts of the metrics
-	dirty    map[*table]bool
+	keys     int             // bytes of the keys of series
+	names    int             // saved names of instances
+	bytes    int             // of these names in files
+	held     int             // bytes of raw and texts of the metrics
+	dirty    map[*table]bool // have names that are not known
+	unsaved  map[*table]bool
+	saved    time.Time // when the last one of them was written
+	saveErr  error     // why they are not saved
 
 	// Samples are numbered. A value is valid if its number is more than base, which is that of the
 	// last sample before the page.
@@ -75,11 +78,12 @@ type reading struct{ done chan struct{} }
 func newSource(a *agent, name, path string, script bool, cluster int) *source {
 	s := &source{
 		name: name, prefix: a.root + "." + name, path: path, script: script, cluster: cluster,
-		domain: a.domain, dir: a.saved, log: a.log, maxPage: a.maxPage,
-		items:   newTable(a.saved, a.domain, cluster, maxItems),
+		domain: a.domain, dir: a.savedDir, log: a.log, maxPage: a.maxPage,
+		items:   newTable(a.savedDir, a.domain, cluster, maxItems),
 		metrics: make(map[string]*metric),
 		series:  make(map[string]series),
 		dirty:   make(map[*table]bool),
+		unsaved: make(map[*table]bool),
 		stats:   stats{status: "unknown"},
 	}
 	s.read = a.readURL
@@ -138,7 +142,7 @@ func (s *source) readPage(ctx context.Context, limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		err = s.commit()
+		s.commit()
 	} else {
 		s.drop()
 	}
@@ -242,20 +246,33 @@ func (s *source) parseFile() error {
 }
 
 // commit saves new numbers, and then makes what has them known to clients. mu is held.
-func (s *source) commit() error {
-	saved, err := save(&s.mu, slices.Collect(maps.Keys(s.dirty)))
-	for _, t := range saved {
-		delete(s.dirty, t)
-	}
-	if err != nil {
-		err = fmt.Errorf("new numbers cannot be saved, and are not used: %w", err)
-	}
-	var wait []*metric
-	for _, m := range s.pending {
-		if m.item >= s.items.saved {
-			wait = append(wait, m)
-			continue
+//
+// C has the same: numbers that cannot be saved are used.
+func (s *source) commit() {
+	tables := slices.Collect(maps.Keys(s.dirty))
+	if time.Since(s.saved) >= saveRetry {
+		for t := range s.unsaved {
+			if !s.dirty[t] {
+				tables = append(tables, t)
+			}
 		}
+	}
+	if len(tables) > 0 {
+		s.saved = time.Now()
+		if err := save(&s.mu, tables); err != nil {
+			s.saveErr = err
+		}
+		for _, t := range tables {
+			if delete(s.unsaved, t); t.unsaved {
+				s.unsaved[t] = true
+			}
+		}
+		if len(s.unsaved) == 0 {
+			s.saveErr = nil
+		}
+	}
+	clear(s.dirty)
+	for _, m := range s.pending {
 		if n := m.item + 1 - len(s.byItem); n > 0 {
 			s.byItem = append(s.byItem, make([]*metric, n)...)
 		}
@@ -265,8 +282,7 @@ func (s *source) commit() error {
 		s.byItem[m.item] = m
 		s.fresh = append(s.fresh, m)
 	}
-	s.pending = wait
-	return err
+	s.pending = nil
 }
 
 // drop forgets what is new since the last commit: the page has no values. mu is held.

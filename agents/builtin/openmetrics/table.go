@@ -24,6 +24,12 @@ const (
 	pickleFrame  = 16       // bytes of a file that are not of names, at most
 )
 
+// saveRetry is how long after a failure the agent tries again to write files.
+const saveRetry = time.Minute
+
+// notSaved is what an admin reads about numbers that are not saved.
+const notSaved = "new numbers are not saved, and may be others when the agent starts again"
+
 // A numberError says why a name has no number.
 type numberError struct{ text string }
 
@@ -32,13 +38,16 @@ func (e *numberError) Error() string { return e.text }
 var errFull = &numberError{"too many names have been saved"}
 
 // A table numbers names: a name's number is its position in the list, for ever. The list is in a
-// file, which is written before clients get a new number.
+// file, which is written before clients get a new number. If it cannot be written, the numbers last as
+// long as the agent.
 type table struct {
 	path   string
 	max    int // names
 	names  []string
 	prefix bool // names of instances begin with their number
-	saved  int  // the first names that are in the file; clients may know their numbers
+	known  int  // the first names, whose numbers clients may know
+
+	unsaved bool // not all known names are in the file
 
 	index map[string]int32 // of names; nil until it is needed
 	bytes int              // of the names in a file
@@ -82,7 +91,7 @@ func (t *table) load() {
 		}
 	}
 	b, err := readSaved(t.path, maxSavedFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		t.damaged = nil
 		return
 	}
@@ -93,7 +102,7 @@ func (t *table) load() {
 		t.damaged = &numberError{fmt.Sprintf("%s cannot be used, and is left as it is: %v", t.path, err)}
 		return
 	}
-	t.saved, t.bytes, t.damaged = len(t.names), savedBytes(t.names, 0), nil
+	t.known, t.bytes, t.damaged = len(t.names), savedBytes(t.names, 0), nil
 	if me := os.Geteuid(); uid >= 0 && me != 0 && uid != me {
 		// PCP 6.0.3's agent runs as root, and that of 7.2 as this user: it writes to the file.
 		if err := savefile.Replace(t.path, b); err != nil {
@@ -146,17 +155,17 @@ func (t *table) number(name string, mayBeNew bool) (n int32, isNew bool, err err
 	return n, true, nil
 }
 
-// forget removes the names that are not in the file.
+// forget removes the names that are not known.
 func (t *table) forget() {
-	t.bytes -= savedBytes(t.names[t.saved:], t.saved)
-	clear(t.names[t.saved:])
-	t.names, t.index = t.names[:t.saved], nil
+	t.bytes -= savedBytes(t.names[t.known:], t.known)
+	clear(t.names[t.known:])
+	t.names, t.index = t.names[:t.known], nil
 }
 
-// save writes the names of tables to their files, and returns those for which it could. It does so
-// without mu of their source, as it may take long: nothing else changes the names during a read.
+// save writes the names of tables to their files. From then on they are known, also if that failed. It
+// does so without mu of their source, as it may take long: nothing else changes the names during a read.
 // The files are written at the same time, since each waits for the disk.
-func save(mu sync.Locker, tables []*table) (saved []*table, err error) {
+func save(mu sync.Locker, tables []*table) (err error) {
 	texts := make([][]byte, len(tables))
 	for i, t := range tables {
 		texts[i] = appendPickle(nil, t.names, t.prefix)
@@ -175,13 +184,10 @@ func save(mu sync.Locker, tables []*table) (saved []*table, err error) {
 	wait.Wait()
 	mu.Lock()
 	for i, t := range tables {
-		if errs[i] == nil {
-			t.saved, t.index = len(t.names), nil
-			saved = append(saved, t)
-		}
+		t.known, t.index, t.unsaved = len(t.names), nil, errs[i] != nil
 		err = cmp.Or(err, errs[i])
 	}
-	return saved, err
+	return err
 }
 
 // instName returns the name that clients get for number n.
