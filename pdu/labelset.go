@@ -16,8 +16,9 @@ type NamedLabel struct {
 }
 
 // NewLabelSet returns a set of labels. As libpcp does, it sorts them by name. Each gets
-// the given flags, which are normally the kind of the request. NewLabelSet fails if a
-// name or a value is invalid, or if the labels exceed the limits of a set.
+// the given flags, which are normally the kind of the request. Control characters in values are escaped:
+// see [EscapeControls]. NewLabelSet fails if a name or a value is invalid, or if the labels exceed the
+// limits of a set.
 func NewLabelSet(inst int32, flags LabelKind, labels ...NamedLabel) (LabelSet, error) {
 	s := LabelSet{Inst: inst}
 	if len(labels) == 0 {
@@ -40,7 +41,7 @@ func NewLabelSet(inst int32, flags LabelKind, labels ...NamedLabel) (LabelSet, e
 		b.WriteString(l.Name)
 		b.WriteString(`":`)
 		value := b.Len()
-		if err := json.Compact(&b, []byte(l.Value)); err != nil {
+		if err := json.Compact(&b, []byte(escapeJSON(l.Value))); err != nil {
 			return LabelSet{}, fmt.Errorf("value of label %s: %w", l.Name, err)
 		}
 		if b.Len() >= maxLabelJSON {

@@ -143,8 +143,12 @@ func (w *ResultWriter) Begin(id PMID) {
 // without instances has inst NoInst here and in the methods below.
 func (w *ResultWriter) Word(inst int32, v uint32) { w.value(FormatInsitu, inst, v) }
 
-// Block appends a value of any other type, v being its bytes in wire order.
+// Block appends a value of any other type, v being its bytes in wire order. For MetricString, see
+// String.
 func (w *ResultWriter) Block(inst int32, typ MetricType, v []byte) {
+	if typ == MetricString {
+		v = escapeBlock(v)
+	}
 	if w.block(inst, typ, len(v)) {
 		w.blocks = append(w.blocks, v...)
 		w.blocks = appendPad(w.blocks, len(v))
@@ -171,8 +175,10 @@ func (w *ResultWriter) Float64(inst int32, v float64) {
 	w.Uint64(inst, MetricDouble, math.Float64bits(v))
 }
 
-// String appends a value of type MetricString, with a NUL at its end for C clients.
+// String appends a value of type MetricString, with a NUL at its end for C clients. Control characters
+// other than tabs and newlines are escaped: see [EscapeControls].
 func (w *ResultWriter) String(inst int32, s string) {
+	s = EscapeControls(s, textControls)
 	if w.block(inst, MetricString, len(s)+1) {
 		w.blocks = append(append(w.blocks, s...), 0)
 		w.blocks = appendPad(w.blocks, len(s)+1)

@@ -26,7 +26,7 @@ func TestValues(t *testing.T) {
 	big := set(func(v *pmda.Value) { v.SetUint(1<<63 + 1<<32 + 5) })
 	half := set(func(v *pmda.Value) { v.SetFloat(2.5) })
 	text := set(func(v *pmda.Value) { v.SetString("hi") })
-	blob := set(func(v *pmda.Value) { v.SetBytes([]byte{1, 2, 3}) })
+	blob := set(func(v *pmda.Value) { v.SetBytes([]byte("ab\x03")) })
 	events := set(func(v *pmda.Value) { v.SetEvents(rec) })
 	const bad = "PM_ERR_TYPE"
 	tests := []struct {
@@ -61,9 +61,9 @@ func TestValues(t *testing.T) {
 		{pdu.MetricDouble, big, "-1=DOUBLE:43e0000000200000"},
 		{pdu.MetricDouble, text, bad},
 		{pdu.MetricString, text, "-1=STRING:686900"},
-		{pdu.MetricString, blob, "-1=STRING:01020300"},
+		{pdu.MetricString, blob, "-1=STRING:61625c78303300"}, // control characters are escaped,
 		{pdu.MetricString, half, bad},
-		{pdu.MetricAggregate, blob, "-1=AGGREGATE:010203"},
+		{pdu.MetricAggregate, blob, "-1=AGGREGATE:616203"},
 		{pdu.MetricAggregate, text, bad},
 		{pdu.MetricEvent, events, "-1=EVENT:000000010000000100000002000000010000000" + "0"},
 		{pdu.MetricHighResEvent, events, "-1=HIGHRES_EVENT:00000001000000000000000100000000000007d00000000100000000"},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // complainOnce logs a message about a file of the configuration.
@@ -46,7 +48,7 @@ func (s *source) report(p *page, err error) {
 	if len(text) > maxStatus { // it has text of the page or the server
 		text = text[:maxStatus]
 	}
-	text = strings.ToValidUTF8(text, "\ufffd")
+	text = pdu.EscapeControls(strings.ToValidUTF8(text, "\ufffd"), "") // one line
 	s.stats.status = text
 	if text == "" {
 		s.stats.status = "success"

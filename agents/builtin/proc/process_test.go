@@ -253,7 +253,7 @@ func TestProgram(t *testing.T) {
 				if got, want := fmt.Sprint(byName.Instances(indomProc)), "[{4321 004321 "+first+"}]"; got != want {
 					t.Errorf("%d: instances %s, want %s", i, got, want)
 				}
-				byValue.Want(map[string]string{"proc.psinfo.psargs": "4321=" + s.want, "proc.psinfo.cmd": "4321=" + s.comm})
+				byValue.Want(map[string]string{"proc.psinfo.psargs": "4321=" + s.want, "proc.psinfo.cmd": "4321=" + pdu.EscapeControls(s.comm, "\t")})
 				byName.Want(map[string]string{"proc.psinfo.psargs": "4321=" + s.want})
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
@@ -15,6 +16,12 @@ import (
 // A Responder calls an Agent for request PDUs. transport.Inline, transport.Local and
 // wire.Server use it, so an Agent replies in the same way in pmcd's process and behind
 // a stream. One goroutine may use a Responder at a time.
+//
+// An agent may have strings from anywhere: other programs, hosts and users. So no control characters
+// are in names of instances and in texts, but tabs, and newlines in texts; those in string values and
+// labels are escaped when the agent makes the value or the label set (package pdu).
+//
+// C differs: clients get what the agent has.
 type Responder struct {
 	Agent agents.Agent
 	Max   int // longest reply, in bytes; 0 is DefaultMax
@@ -182,6 +189,7 @@ func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.Instan
 	reply := &pdu.Instance{InDom: m.InDom}
 	if n, ok := r.Agent.(agents.InstNamer); ok && m.Name == "" && m.Inst != pdu.NoInst {
 		name, err := n.InstName(ctx, o, m.InDom, m.Inst)
+		name = pdu.EscapeControls(name, "\t")
 		reply.Insts = []pdu.Inst{{ID: pdu.NoInst, Name: name}}
 		return reply, err
 	}
@@ -189,6 +197,7 @@ func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.Instan
 	if err != nil {
 		return nil, err
 	}
+	all = escapeNames(all)
 	switch {
 	case m.Inst == pdu.NoInst && m.Name == "":
 		reply.Insts = all
@@ -219,6 +228,23 @@ func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.Instan
 	return reply, nil
 }
 
+// escapeNames escapes control characters in names of instances. It does not change the slice, which may
+// belong to the Agent.
+func escapeNames(all []pdu.Inst) []pdu.Inst {
+	changed := false
+	for i, inst := range all {
+		name := pdu.EscapeControls(inst.Name, "\t")
+		if name == inst.Name {
+			continue
+		}
+		if !changed {
+			all, changed = slices.Clone(all), true
+		}
+		all[i].Name = name
+	}
+	return all
+}
+
 func (r *Responder) text(ctx context.Context, o agents.Origin, m *pdu.TextReq) (pdu.Message, error) {
 	a, ok := r.Agent.(agents.Texter)
 	if !ok {
@@ -235,6 +261,7 @@ func (r *Responder) text(ctx context.Context, o agents.Origin, m *pdu.TextReq) (
 	if err == nil && text == "" {
 		err = pdu.ErrnoText
 	}
+	text = pdu.EscapeControls(text, "\t\n")
 	return &pdu.Text{Ident: pdu.TextIdent(m.Ident), Text: text}, err
 }
 

@@ -38,6 +38,70 @@ func do(t *testing.T, r *responder.Responder, p *pdu.Profile, req, reply pdu.Mes
 	return nil
 }
 
+// A hostile Agent has control characters in all strings.
+type hostile struct{ agents.Agent }
+
+const controls = "\x00\x1b[2J\r\u009b\x9b\x7f"
+
+var hostileInsts = []pdu.Inst{{ID: 1, Name: "good"}, {ID: 2, Name: "a\n" + controls + " b"}}
+
+func (hostile) Instances(context.Context, agents.Origin, pdu.InDom) ([]pdu.Inst, error) {
+	return hostileInsts, nil
+}
+
+func (hostile) Text(context.Context, agents.Origin, pdu.PMID, bool) (string, error) {
+	return "a\n\t" + controls, nil
+}
+
+func (hostile) InDomText(context.Context, agents.Origin, pdu.InDom, bool) (string, error) {
+	return "b\n\t" + controls, nil
+}
+
+// A namer also has the name of one instance.
+type namer struct{ hostile }
+
+func (namer) InstName(context.Context, agents.Origin, pdu.InDom, int32) (string, error) {
+	return hostileInsts[1].Name, nil
+}
+
+// Clients get no control characters, and find an instance by the name that they got.
+func TestControls(t *testing.T) {
+	const escaped = `\x00\x1b[2J\r\u009b\x9b\x7f`
+	const name = `a\n` + escaped + " b"
+	for agentName, a := range map[string]agents.Agent{"without InstName": hostile{}, "with InstName": namer{}} {
+		r := responder.Responder{Agent: a}
+		for _, tt := range []struct {
+			req  pdu.InstanceReq
+			want []pdu.Inst
+		}{
+			{pdu.InstanceReq{Inst: pdu.NoInst}, []pdu.Inst{{ID: 1, Name: "good"}, {ID: 2, Name: name}}},
+			{pdu.InstanceReq{Inst: 2}, []pdu.Inst{{ID: pdu.NoInst, Name: name}}},
+			{pdu.InstanceReq{Inst: pdu.NoInst, Name: name}, []pdu.Inst{{ID: 2}}},
+			{pdu.InstanceReq{Inst: pdu.NoInst, Name: `a\n` + escaped}, []pdu.Inst{{ID: 2}}},
+		} {
+			var reply pdu.Instance
+			if err := do(t, &r, nil, &tt.req, &reply); err != nil || !slices.Equal(reply.Insts, tt.want) {
+				t.Errorf("%s, %+v: %q, %v; want %q", agentName, tt.req, reply.Insts, err, tt.want)
+			}
+		}
+	}
+	if hostileInsts[1].Name != "a\n"+controls+" b" {
+		t.Errorf("the agent's own list has changed: %q", hostileInsts)
+	}
+	r := responder.Responder{Agent: hostile{}}
+	for kind, want := range map[pdu.TextKind]string{
+		pdu.TextPMID | pdu.TextOneLine:  "a\n\t" + escaped,
+		pdu.TextPMID | pdu.TextHelp:     "a\n\t" + escaped,
+		pdu.TextInDom | pdu.TextOneLine: "b\n\t" + escaped,
+		pdu.TextInDom | pdu.TextHelp:    "b\n\t" + escaped,
+	} {
+		var reply pdu.Text
+		if err := do(t, &r, nil, &pdu.TextReq{Kind: kind}, &reply); err != nil || reply.Text != want {
+			t.Errorf("text %d: %q, %v; want %q", kind, reply.Text, err, want)
+		}
+	}
+}
+
 // loads has instances with names of several words.
 type loads struct{ agents.Agent }
 
