@@ -231,7 +231,9 @@ func (s *server) newDaemon() (err error) {
 	}
 	var rights *privsep.Rights
 	var ending <-chan struct{}
-	if s.helper != nil {
+	var ids *idFiles
+	if s.helper != nil { // a user who tries pmcd may not write the files, and need not know
+		ids = newIDFiles(s.log)
 		rights = s.helper.Rights
 		if s.helper.EndDaemon {
 			ending = s.helper.Lost()
@@ -278,14 +280,17 @@ func (s *server) newDaemon() (err error) {
 			}
 			s.notifier.Ready(h)
 		},
-		Changed:   s.notifier.Changed,
-		Problems:  func() []string { return slices.Concat(opt.Mistakes, s.out.Problems(), rights.Problems()) },
+		Changed: s.notifier.Changed,
+		Problems: func() []string {
+			return slices.Concat(opt.Mistakes, s.out.Problems(), rights.Problems(), ids.Problems())
+		},
 		AgentNote: rights.Note,
 		Open:      agents.Open,
 		Log:       s.log,
 	})
 	if err == nil {
 		s.out.OnChange(s.daemon.HealthChanged)
+		ids.OnChange(s.daemon.HealthChanged)
 	}
 	return err
 }
