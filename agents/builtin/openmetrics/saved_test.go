@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,6 +94,55 @@ func TestNotSaved(t *testing.T) {
 			a = h.start(Options{})
 			check("after a restart", "a.m \"0 l:1\" 1 \"1 l:2\" 2\na.n 3")
 		})
+	}
+}
+
+// In a directory that may not be searched there may be files, which are not replaced later.
+func TestHiddenDirectory(t *testing.T) {
+	h := newHost(t)
+	h.source("a", "m{l=\"1\"} 1\n")
+	oldRead, oldLstat := readSaved, lstat
+	defer func() { readSaved, lstat = oldRead, oldLstat }()
+	denied := func(path string) error { return &os.PathError{Op: "open", Path: path, Err: syscall.EACCES} }
+	readSaved = func(path string, _ int64) ([]byte, error) { return nil, denied(path) }
+	lstat = func(path string) (os.FileInfo, error) { return nil, denied(path) }
+	if err := os.MkdirAll(filepath.Dir(h.saved), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/sys", h.saved); err != nil {
+		t.Fatal(err)
+	}
+	a := h.start(Options{})
+	if got, want := values(t, a, "a"), `a.m "0 l:1" 1`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	lstat = oldLstat // it may be searched now, and has a file of the sources
+	if err := os.Remove(h.saved); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(h.saved, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const file = "(lp0\nVcontrol\np1\naVz\np2\na.I00\n."
+	if err := os.WriteFile(filepath.Join(h.saved, "144.0.py"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a.saved, a.sources[0].saved = time.Time{}, time.Time{}
+	a.scan()
+	values(t, a, "a")
+	if got := h.savedFile(0); got != file {
+		t.Errorf("the file has become %q", got)
+	}
+	if got := values(t, a, "control.status"); !strings.Contains(got, "is left as it is until the agent starts again") {
+		t.Errorf("status %s", got)
+	}
+	if got, want := h.savedFile(1), "(lp0\nVm\np1\na.I00\n."; got != want { // there was no file
+		t.Errorf("saved: %q, want %q", got, want)
+	}
+	h.source("a", "m{l=\"1\"} 1\nn 2\n")
+	values(t, a, "a")
+	if got, want := h.savedFile(1), "(lp0\nVm\np1\naVn\np2\na.I00\n."; got != want {
+		t.Errorf("saved later: %q, want %q", got, want)
 	}
 }
 

@@ -49,6 +49,9 @@ type table struct {
 
 	unsaved bool // not all known names are in the file
 
+	// hidden is the error of a directory that may not be searched: whether there is a file is not known.
+	hidden error
+
 	index map[string]int32 // of names; nil until it is needed
 	bytes int              // of the names in a file
 
@@ -79,8 +82,11 @@ func newTable(dir string, domain, serial, limit int) *table {
 	return &table{path: filepath.Join(dir, fmt.Sprintf("%d.%d.py", domain, serial)), max: min(limit, maxNames), damaged: errUnread}
 }
 
-// readSaved reads a saved file. Tests replace it.
-var readSaved = regular.ReadFile
+// readSaved reads a saved file. Tests replace it, and lstat.
+var (
+	readSaved = regular.ReadFile
+	lstat     = os.Lstat
+)
 
 func (t *table) load() {
 	uid := -1
@@ -93,6 +99,10 @@ func (t *table) load() {
 	b, err := readSaved(t.path, maxSavedFile)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		t.damaged = nil
+		return
+	}
+	if _, lerr := lstat(t.path); err != nil && errors.Is(lerr, fs.ErrPermission) {
+		t.damaged, t.hidden = nil, lerr
 		return
 	}
 	if err == nil {
@@ -177,7 +187,7 @@ func save(mu sync.Locker, tables []*table) (err error) {
 	for i, t := range tables {
 		slots <- struct{}{}
 		wait.Go(func() {
-			errs[i] = savefile.Replace(t.path, texts[i])
+			errs[i] = t.write(texts[i])
 			<-slots
 		})
 	}
@@ -186,6 +196,20 @@ func save(mu sync.Locker, tables []*table) (err error) {
 	for i, t := range tables {
 		t.known, t.index, t.unsaved = len(t.names), nil, errs[i] != nil
 		err = cmp.Or(err, errs[i])
+	}
+	return err
+}
+
+// write writes the file, unless it may have numbers that are not known.
+func (t *table) write(text []byte) error {
+	if t.hidden != nil {
+		if _, err := lstat(t.path); err == nil {
+			return fmt.Errorf("%s was not known (%w), and is left as it is until the agent starts again", t.path, t.hidden)
+		}
+	}
+	err := savefile.Replace(t.path, text)
+	if err == nil {
+		t.hidden = nil // it is ours now
 	}
 	return err
 }
