@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -195,21 +194,4 @@ func (m *metric) accepts(value []byte) bool {
 	}
 	_, ok := parseValue(m.typ, value)
 	return ok
-}
-
-// parseValue returns the bits of a value: those of a float64, or an integer. As in PCP's agent, it is
-// written as for Python's float or int.
-func parseValue(typ pdu.MetricType, b []byte) (uint64, bool) {
-	s := string(b) // does not escape
-	switch typ {
-	case pdu.Metric32, pdu.Metric64:
-		s, ok := withoutUnderscores(s)
-		n, err := strconv.ParseInt(s, 10, 64)
-		return uint64(n), ok && err == nil && (typ == pdu.Metric64 || int64(int32(n)) == n)
-	case pdu.MetricU32, pdu.MetricU64:
-		s, ok := withoutUnderscores(s)
-		n, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
-		return n, ok && err == nil && (typ == pdu.MetricU64 || n>>32 == 0)
-	}
-	return parseFloat(s)
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -300,38 +298,3 @@ func (p *page) newMetric(name string, included, optional []label, value []byte) 
 
 // instSerial returns the serial number of the instance domain of a metric.
 func instSerial(cluster, item int) int { return (maxSources + 1) + cluster*maxItems + item }
-
-// parseFloat parses a number as Python's float does, which knows no hexadecimal numbers, and a sign
-// before NaN.
-func parseFloat(s string) (uint64, bool) {
-	s, ok := withoutUnderscores(s)
-	if !ok || strings.ContainsAny(s, "xX") {
-		return 0, false
-	}
-	if len(s) == 4 && (s[0] == '-' || s[0] == '+') && strings.EqualFold(s[1:], "nan") {
-		nan := math.NaN()
-		if s[0] == '-' {
-			nan = math.Copysign(nan, -1)
-		}
-		return math.Float64bits(nan), true
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
-	return math.Float64bits(f), true
-}
-
-// withoutUnderscores removes underscores between digits, which are allowed in Python.
-func withoutUnderscores(s string) (string, bool) {
-	if !strings.Contains(s, "_") {
-		return s, true
-	}
-	digit := func(i int) bool { return i >= 0 && i < len(s) && '0' <= s[i] && s[i] <= '9' }
-	for i := range len(s) {
-		if s[i] == '_' && (!digit(i-1) || !digit(i+1)) {
-			return "", false
-		}
-	}
-	return strings.ReplaceAll(s, "_", ""), true
-}
