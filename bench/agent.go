@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -15,7 +16,10 @@ import (
 // is how long it takes.
 const slowArg = "slow-agent"
 
-// slowAgent is a PMDA whose one metric, slow.count, takes its time.
+// largeBytes is the size of a value of slow.large.
+const largeBytes = 10 << 20
+
+// slowAgent is a PMDA whose metric slow.count takes its time, and slow.large much memory.
 var slowAgent = serve.Program{
 	Name: "slow", Domain: domainSlow, Usage: slowArg + " duration",
 	CheckArgs: func(args []string) error {
@@ -30,7 +34,7 @@ var slowAgent = serve.Program{
 		if err != nil {
 			return nil, err
 		}
-		count := int64(0)
+		count, large := int64(0), strings.Repeat("x", largeBytes)
 		return pmda.New(pmda.Config{
 			Name: "slow", Domain: s.Domain,
 			Metrics: []pmda.Metric{{
@@ -42,6 +46,9 @@ var slowAgent = serve.Program{
 					v.SetInt(count)
 					return nil
 				},
+			}, {
+				Cluster: 0, Item: 1, Name: "slow.large", Type: pdu.MetricString, Sem: pdu.SemInstant,
+				Fetch: func(_ context.Context, v *pmda.Value) error { v.SetString(large); return nil },
 			}},
 		})
 	},

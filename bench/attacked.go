@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/bench/attack"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
@@ -164,11 +165,12 @@ func (ws watchers) measure(wait func() error) (victims map[string]watched, newco
 
 // attackMetrics finds out what the attacks fetch.
 func (r *run) attackMetrics() (m attack.Metrics, err error) {
-	ids, err := r.ids("pmcd.client.start_date", "kernel.percpu.interrupts", "kernel.percpu.cpu.user", sampleOne)
+	ids, err := r.ids("pmcd.client.start_date", "kernel.percpu.interrupts", "kernel.percpu.cpu.user", sampleOne, "kernel.all.load")
 	if err != nil {
 		return m, err
 	}
-	m.Own, m.Cells, m.Wide, m.Piped = ids[0], ids[1], ids[2], ids[3]
+	m.Own, m.Cells, m.Wide, m.Piped, m.Few = ids[0], ids[1], ids[2], ids[3], ids[4]
+	m.Large = pdu.NewPMID(domainSlow, 0, 1)
 	if m.All, err = r.ids("kernel.*"); err != nil {
 		return m, err
 	}
@@ -182,15 +184,15 @@ func (r *run) attackMetrics() (m attack.Metrics, err error) {
 		return m, err
 	}
 	return m, r.once(func(c *client) error {
-		var length [2]int // of a reply with one and with two parts
-		for i := range length {
-			b, err := c.call(attack.Fetch(0, 1+i, m.Wide))
+		var length [3]int // of replies
+		for i, ids := range [][]pdu.PMID{{m.Wide}, {m.Wide, m.Wide}, {m.Wide, m.Few}} {
+			b, err := c.call(attack.Fetch(0, len(ids), ids...))
 			if err != nil {
 				return err
 			}
 			length[i] = len(b)
 		}
-		m.WideLen = length[1] - length[0]
+		m.WideLen, m.FewLen = length[1]-length[0], length[2]-length[0]
 		return nil
 	})
 }
@@ -226,7 +228,6 @@ func (b *attackBench) measure(h attackScenario, side int, res *attackResult) err
 	if res.Alone, _, err = ws.measure(func() error { return b.wait(aloneTime) }); err != nil {
 		return err
 	}
-	idle := rss(r.pid())
 	resetPeak(r.pid())
 	m.longest()
 	var before []string
@@ -253,7 +254,7 @@ func (b *attackBench) measure(h attackScenario, side int, res *attackResult) err
 	res.CPU = 100 * daemon.Seconds() / res.Attackers.Seconds
 	res.AgentCPU = 100 * (all - daemon).Seconds() / res.Attackers.Seconds
 	res.Watchdog, res.HasWatchdog = m.longest().Seconds(), r.ours
-	res.RSS = float64(memoryOf(r.pid(), "VmHWM")-idle) / 1e6
+	res.Peak = float64(memoryOf(r.pid(), "VmHWM")) / 1e6
 	res.End, err = r.end(endTimeout)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 const (
 	maxP99      = 100 // of a victim, in milliseconds
 	maxNewcomer = 200 // p99 of what newcomers measure, in milliseconds
-	maxRSS      = 256 // MB over idle
+	maxPeak     = 256 // resident memory, in MB
 	maxEnd      = 3   // seconds after SIGTERM
 )
 
@@ -19,7 +19,7 @@ type attackResult struct {
 	Attack, About, Side string
 	Alone, Attacked     map[string]watched // by victim and metric: before the attack, and beside it
 	Newcomers           []watched          // by what they measure
-	RSS                 float64            // the most over idle, in MB
+	Peak                float64            // the most resident memory (VmHWM), in MB
 	CPU, AgentCPU       float64            // of the daemon with its helpers and of agents in other processes, in percent of one CPU
 	Watchdog            float64            // the longest time between two notifications, in seconds
 	HasWatchdog         bool
@@ -54,7 +54,7 @@ func (r *attackResult) slowest() (ms float64, what string, missed bool) {
 }
 
 var hostileColumns = []string{"worst victim", "p50, ms", "p99, ms", "before, ms", "max, ms", "late", "failed", "newcomer p99, ms",
-	"RSS over idle, MB", "CPU, %", "of agents, %", "watchdog, s", "SIGTERM, s", "sent, MB/s", "replies/s", "limits"}
+	"VmHWM, MB", "CPU, %", "of agents, %", "watchdog, s", "SIGTERM, s", "sent, MB/s", "replies/s", "limits"}
 
 // row returns the cells of a result, in the order of hostileColumns. It sets Passed.
 func (r *attackResult) row() []string {
@@ -78,7 +78,7 @@ func (r *attackResult) row() []string {
 	mark(failed > 0, "failed")
 	ms, what, slowNewcomer := r.slowest()
 	mark(slowNewcomer, "newcomer")
-	mark(r.RSS > maxRSS, "RSS")
+	mark(r.Peak > maxPeak, "VmHWM")
 	mark(r.HasWatchdog && r.Watchdog > watchdog.Seconds(), "watchdog")
 	mark(r.End > maxEnd, "SIGTERM")
 	r.Passed = len(over) == 0
@@ -92,14 +92,14 @@ func (r *attackResult) row() []string {
 	}
 	rate := func(n int64) float64 { return float64(n) / max(r.Attackers.Seconds, 1e-3) }
 	return []string{name, number(w.P50), number(w.P99), number(r.Alone[name].P99), number(longest), fmt.Sprint(late), fmt.Sprint(failed), number(ms) + " (" + what + ")",
-		number(r.RSS), number(r.CPU), number(r.AgentCPU), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
+		number(r.Peak), number(r.CPU), number(r.AgentCPU), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
 }
 
 // hostileTable returns the results as a table in Markdown.
 func hostileTable(attacks []*attackResult) []byte {
 	w := new(bytes.Buffer)
 	fmt.Fprintf(w, "%s.\n\nLimits: p99 at most %d ms; no late or failed answer; newcomers: p99 of the greeting, the first value and the first fetch of an idle client %d ms; "+
-		"RSS %d MB over idle; %v between two notifications of the watchdog; %d s from SIGTERM to the end.\n\n", host(), maxP99, maxNewcomer, maxRSS, watchdog, maxEnd)
+		"VmHWM %d MB; %v between two notifications of the watchdog; %d s from SIGTERM to the end.\n\n", host(), maxP99, maxNewcomer, maxPeak, watchdog, maxEnd)
 	fmt.Fprintf(w, "| attack | on | %s |\n|---|---%s|\n", strings.Join(hostileColumns, " | "), strings.Repeat("|---", len(hostileColumns)))
 	for _, r := range attacks {
 		fmt.Fprintf(w, "| %s: %s | %s | %s |\n", r.Attack, r.About, r.Side, strings.Join(r.row(), " | "))

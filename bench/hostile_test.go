@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 			Attacked:  map[string]watched{"unix a": {Fetches: 9, P99: 3}, "tcp a": {Fetches: 9, P99: 4}},
 			Alone:     map[string]watched{"unix a": {P99: 2}, "tcp a": {P99: 2}},
 			Newcomers: []watched{{Fetches: 9, P99: 150}, {Fetches: 9, P99: 199}},
-			RSS:       200, Watchdog: 3, HasWatchdog: true, End: 1,
+			Peak:      200, Watchdog: 3, HasWatchdog: true, End: 1,
 		}
 	}
 	set := func(r *attackResult, name string, w watched) { r.Attacked[name] = w }
@@ -63,7 +63,7 @@ func TestLimits(t *testing.T) {
 		{"p99", func(r *attackResult) { clear(r.Attacked) }},
 		{"late", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 3, Late: 1}) }},
 		{"failed", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 3, Failed: 1}) }},
-		{"RSS", func(r *attackResult) { r.RSS = 257 }},
+		{"VmHWM", func(r *attackResult) { r.Peak = 257 }},
 		{"watchdog", func(r *attackResult) { r.Watchdog = 4.1 }},
 		{"", func(r *attackResult) { r.Watchdog, r.HasWatchdog = 4.1, false }},
 		{"SIGTERM", func(r *attackResult) { r.End = 3.1 }},

@@ -91,7 +91,7 @@ func writePMNS(path string, gen int, extra ...string) error {
 		t = cComment.ReplaceAll(t, nil)
 		b.Write(bytes.ReplaceAll(t, []byte(strings.ToUpper(name)+":"), []byte(strconv.Itoa(domain)+":")))
 	}
-	fmt.Fprintf(&b, "slow {\n\tcount %d:0:0\n}\n", domainSlow)
+	fmt.Fprintf(&b, "slow {\n\tcount %d:0:0\n\tlarge %[1]d:0:1\n}\n", domainSlow)
 	appendGen(&b, gen)
 	return replace(path, b.Bytes())
 }

@@ -15,7 +15,7 @@ import (
 // metrics are any.
 var metrics = Metrics{
 	Own: pdu.NewPMID(2, 6, 1), OwnInDom: pdu.NewInDom(2, 3), Cells: pdu.NewPMID(60, 4, 1), CellsInDom: pdu.NewInDom(60, 40),
-	Wide: pdu.NewPMID(60, 0, 0), WideLen: 2500, All: []pdu.PMID{1, 2, 3}, Piped: pdu.NewPMID(29, 0, 10),
+	Wide: pdu.NewPMID(60, 0, 0), WideLen: 2500, Few: pdu.NewPMID(60, 2, 0), FewLen: 60, Large: pdu.NewPMID(243, 0, 1), All: []pdu.PMID{1, 2, 3}, Piped: pdu.NewPMID(29, 0, 10),
 }
 
 // TestScripts checks that all that is sent is whole, legal PDUs of at most the length
@@ -26,6 +26,10 @@ func TestScripts(t *testing.T) {
 		"profiles":             metrics.Profiles(4),
 		"stream":               metrics.Stream(),
 		"unread":               metrics.Unread(15<<20, 3),
+		"unread repeats":       metrics.Repeats(),
+		"profiles waiting":     metrics.Waiting(1000),
+		"large":                metrics.Distinct(),
+		"in TLS and not":       Both(InTLS(metrics.Repeats()), 2, metrics.Small()),
 		"repeated PMID":        metrics.RepeatedPMID(),
 		"all metrics":          metrics.AllMetrics(),
 		"alternating contexts": metrics.Alternating(),
@@ -59,7 +63,10 @@ func TestScripts(t *testing.T) {
 	if n := len(Fetch(0, MaxPMIDs, 1)); n != maxPDU {
 		t.Errorf("a fetch of MaxPMIDs has %d bytes", n)
 	}
-	if n := len(InDoms(0, 0)); n > maxPDU || n < maxPDU-32 {
+	if n := len(metrics.Repeats()(0).Once); n < 45_000 || n > 48_000 {
+		t.Errorf("the request with repeats has %d bytes", n)
+	}
+	if n := len(InDoms(0, MaxInDoms, 0)); n > maxPDU || n < maxPDU-32 {
 		t.Errorf("a profile of MaxInDoms has %d bytes", n)
 	}
 }

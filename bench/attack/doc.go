@@ -35,6 +35,7 @@ type Script struct {
 	Unread bool     // no reply is read
 
 	Handshake bool          // the connection makes a TLS handshake after Once, and ends
+	Secure    bool          // all is sent in a TLS connection
 	Hold      time.Duration // how long the connection stays open after all; 0 is until pmcd ends it
 }
 
@@ -81,10 +82,9 @@ func Insts(context int32, n int, indom pdu.InDom) []byte {
 	return Encode(&pdu.Profile{Context: context, InDoms: []pdu.InDomProfile{p}})
 }
 
-// InDoms returns a profile with MaxInDoms instance domains. Seed makes it different
-// from others.
-func InDoms(context int32, seed int) []byte {
-	p := &pdu.Profile{Context: context, InDoms: make([]pdu.InDomProfile, MaxInDoms)}
+// InDoms returns a profile with n instance domains. Seed makes it different from others.
+func InDoms(context int32, n, seed int) []byte {
+	p := &pdu.Profile{Context: context, InDoms: make([]pdu.InDomProfile, n)}
 	for i := range p.InDoms {
 		p.InDoms[i] = pdu.InDomProfile{InDom: pdu.NewInDom(400, (seed*MaxInDoms+i)&0x3fffff), Exclude: true}
 	}

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
@@ -93,9 +94,14 @@ func (r *Running) client(ctx context.Context, s Script) {
 	for r.begin.take(ctx, 1) {
 		if conn, err := r.connect(ctx); err == nil {
 			r.begun.Add(1)
-			if s.Handshake {
+			switch {
+			case s.Handshake:
 				r.handshake(ctx, conn, s)
-			} else {
+			case s.Secure:
+				if secure := r.secure(ctx, conn); secure != nil {
+					r.serve(ctx, secure, s, tried)
+				}
+			default:
 				r.serve(ctx, conn, s, tried)
 			}
 			conn.Close()
@@ -188,6 +194,9 @@ func (r *Running) serve(ctx context.Context, conn net.Conn, s Script, started fu
 // closedByPeer reports whether the peer has ended a connection that is not read.
 func closedByPeer(conn net.Conn) bool {
 	closed := false
+	if s, ok := conn.(*tls.Conn); ok {
+		conn = s.NetConn()
+	}
 	if s, ok := conn.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) {

@@ -16,8 +16,11 @@ type Metrics struct {
 	CellsInDom pdu.InDom  // its instance domain
 	Wide       pdu.PMID   // a metric with many instances
 	WideLen    int        // bytes of its part of a reply
+	Few        pdu.PMID   // a metric of the same agent with few instances
+	FewLen     int        // bytes of its part of a reply
 	All        []pdu.PMID // all metrics of an agent
 	Piped      pdu.PMID   // a metric of an agent in another process
+	Large      pdu.PMID   // a metric of such an agent with a value of 10 MiB, in some scenarios
 }
 
 // ExcludedInsts fetches a metric of pmcd's own again and again. The profile includes
@@ -31,7 +34,7 @@ func (m *Metrics) ExcludedInsts() func(int) Script {
 func (m *Metrics) Profiles(n int) func(int) Script {
 	s := Script{Once: hello(), Rounds: 1}
 	for c := range n {
-		s.Repeat = append(s.Repeat, InDoms(int32(c), c))
+		s.Repeat = append(s.Repeat, InDoms(int32(c), MaxInDoms, c))
 	}
 	return func(int) Script { return s }
 }
@@ -53,6 +56,35 @@ func (m *Metrics) Unread(size, requests int) func(int) Script {
 	s := Script{Once: slices.Concat(hello(), all(0)), Rounds: requests, Unread: true,
 		Repeat: [][]byte{Fetch(0, m.wideFor(size), m.Wide)}}
 	return func(int) Script { return s }
+}
+
+// Repeats sends one request of some 46 KB that repeats two metrics, with a reply of nearly 16 MiB,
+// and reads nothing.
+func (m *Metrics) Repeats() func(int) Script {
+	const size = 16 << 20
+	ids := []pdu.PMID{m.Wide, m.Few, m.Wide, m.Few, m.Wide, m.Few, m.Wide, m.Few, m.Wide}
+	n := (size - 1024) * len(ids) / max(1, 5*m.WideLen+4*m.FewLen)
+	s := Script{Once: slices.Concat(hello(), all(0), Fetch(0, max(1, min(MaxPMIDs, n)), ids...)), Unread: true}
+	return func(int) Script { return s }
+}
+
+// Waiting fetches all metrics of an agent, with a profile that leaves all instances of them, and as
+// long as all of n clients can have.
+func (m *Metrics) Waiting(n int) func(int) Script {
+	const allProfiles = 24 << 20 // that pmcd keeps
+	s := m.AllMetrics()(0)
+	s.Once = slices.Concat(hello(), InDoms(0, min(MaxInDoms, allProfiles/n/16-4), 0))
+	return func(int) Script { return s }
+}
+
+// Distinct fetches Large. One client in two fetches it again and again, and the others do not read it.
+func (m *Metrics) Distinct() func(int) Script {
+	once, fetch := slices.Concat(hello(), all(0)), Fetch(0, 1, m.Large)
+	scripts := []Script{
+		{Once: once, Repeat: [][]byte{fetch}, Wait: true},
+		{Once: slices.Concat(once, fetch), Unread: true},
+	}
+	return func(i int) Script { return scripts[i%len(scripts)] }
 }
 
 // wideFor returns how often a request names Wide if the reply has nearly size bytes.
@@ -102,7 +134,7 @@ func (m *Metrics) Connecting(conns, n int) func(int) Script {
 // Alternating fetches in two contexts with large profiles in turn.
 func (m *Metrics) Alternating() func(int) Script {
 	s := Script{
-		Once:   slices.Concat(hello(), InDoms(0, 0), InDoms(1, 1)),
+		Once:   slices.Concat(hello(), InDoms(0, MaxInDoms, 0), InDoms(1, MaxInDoms, 1)),
 		Repeat: [][]byte{Fetch(0, 1, m.Piped), Fetch(1, 1, m.Piped)},
 	}
 	return func(int) Script { return s }
@@ -120,11 +152,30 @@ func (m *Metrics) Mixed(size int) func(int) Script {
 	own := Fetch(0, 1, m.Own)
 	half := Fetch(0, MaxPMIDs, m.Own)
 	scripts := []Script{
-		{Once: slices.Concat(hello(), InDoms(0, 0)), Repeat: [][]byte{own}},
+		{Once: slices.Concat(hello(), InDoms(0, MaxInDoms, 0)), Repeat: [][]byte{own}},
 		{Once: slices.Concat(hello(), Insts(0, MaxInsts, m.OwnInDom)), Repeat: [][]byte{own}},
 		{Once: slices.Concat(hello(), all(0), Fetch(0, m.wideFor(size), m.Wide)), Unread: true},
 		{Once: slices.Concat(hello(), half[:len(half)/2])},
 		{Once: slices.Concat(hello(), none(0)), Repeat: [][]byte{own}},
 	}
 	return func(i int) Script { return scripts[i%len(scripts)] }
+}
+
+// InTLS is script in TLS connections.
+func InTLS(script func(int) Script) func(int) Script {
+	return func(i int) Script {
+		s := script(i)
+		s.Secure = true
+		return s
+	}
+}
+
+// Both is one for the first n connections, and other for the rest.
+func Both(one func(int) Script, n int, other func(int) Script) func(int) Script {
+	return func(i int) Script {
+		if i < n {
+			return one(i)
+		}
+		return other(i - n)
+	}
 }

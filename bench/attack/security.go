@@ -102,6 +102,23 @@ func (r *Running) handshake(ctx context.Context, conn net.Conn, s Script) {
 	}
 }
 
+// secure makes a TLS connection of conn, or returns nil.
+func (r *Running) secure(ctx context.Context, conn net.Conn) *tls.Conn {
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	defer stop()
+	var ack [16]byte
+	s := tls.Client(conn, clientTLS)
+	if !r.write(conn, credsWith(pdu.FeatureSecure|pdu.FeatureSecureAck)) {
+		return nil
+	}
+	if _, err := io.ReadFull(conn, ack[:]); err != nil || s.Handshake() != nil {
+		return nil
+	}
+	conn.SetDeadline(time.Time{})
+	return s
+}
+
 // A countedConn is the connection of a TLS client.
 type countedConn struct {
 	net.Conn
