@@ -26,7 +26,7 @@ func (d *Daemon) CheckLiveness(ctx context.Context) error {
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
-		_, err := transport.Probe(l, transport.Call{Profile: new(pdu.Profile)},
+		_, err := transport.Probe(l, transport.Call{Profile: transport.NewProfile(new(pdu.Profile))},
 			&pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.Domain, 0, 3)}})
 		return err
 	}

@@ -147,7 +147,7 @@ func TestInstances(t *testing.T) {
 	for _, tt := range tests {
 		reads = 0
 		req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}})
-		c := transport.Call{Req: req, Profile: &tt.profile}
+		c := transport.Call{Req: req, Profile: transport.NewProfile(&tt.profile)}
 		b, err := transport.Do(tr, &c, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -311,7 +311,7 @@ func BenchmarkFetchLocal(b *testing.B) {
 		if err != nil {
 			b.Error(err)
 		}
-		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Coroutine: c}
+		call := transport.Call{Profile: transport.NewProfile(new(pdu.Profile)), Req: req, Timeout: 5 * time.Second, Coroutine: c}
 		var reply []byte
 		b.ReportAllocs()
 		for b.Loop() {

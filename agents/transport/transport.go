@@ -109,7 +109,7 @@ type AbandonCounter interface{ Abandoned() int64 }
 // returned or Send has failed.
 type Call struct {
 	Origin  agents.Origin
-	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
+	Profile *Profile      // for a FETCH; nil for a request that needs none
 	Timeout time.Duration // for the wait for the turn of the Call, again for writing it, and again for the reply; 0 is none
 
 	// Req is the request PDU, or several of one type other than FETCH, one after the other.
@@ -157,9 +157,9 @@ func (c *Call) BeforeWait(sent bool) {
 	}
 }
 
-// request returns c for a Responder.
+// request returns c for a Responder, which is about to call the agent.
 func (c *Call) request() responder.Request {
-	return responder.Request{Origin: c.Origin, Profile: c.Profile, PDU: c.Req}
+	return responder.Request{Origin: c.Origin, Profile: c.Profile.decode(), PDU: c.Req}
 }
 
 // A Pending is a request that an agent has not answered.
@@ -201,12 +201,9 @@ var (
 // implementations of [Transport].
 func AppendRequest(b []byte, c *Call, withProfile bool) (_ []byte, err error) {
 	if withProfile {
-		profile := len(b)
-		if b, err = pdu.Append(b, c.Origin.Client, c.Profile); err != nil {
+		if b, err = c.Profile.append(b, c.Origin.Client, c.Origin.Context); err != nil {
 			return nil, err
 		}
-		// One profile, such as "all", may serve many contexts.
-		binary.BigEndian.PutUint32(b[profile+pdu.HeaderLen:], uint32(c.Origin.Context))
 	}
 	req := len(b)
 	b = append(b, c.Req...)

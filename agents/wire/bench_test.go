@@ -22,7 +22,7 @@ func benchmarkFetch(b *testing.B, client transport.Transport) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
+	c := transport.Call{Profile: transport.NewProfile(new(pdu.Profile)), Req: req, Timeout: 5 * time.Second}
 	var reply []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -62,7 +62,7 @@ type Client struct {
 	out     []byte
 	backlog []byte               // could not be written yet: is sent before anything else
 	writer  rawio.NonblockWriter // writes as much of out as is possible without waiting
-	profile *pdu.Profile         // the last one sent
+	profile *transport.Profile   // the last one sent
 	sentFor int32                // the client that it was sent for
 
 	notices transport.Notices
@@ -162,7 +162,7 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 // clients half of its work, and keeps a client from making pmcd send 64 KiB for each
 // of its requests.
 func (c *Client) agentHasProfile(call *transport.Call) bool {
-	return c.profile != nil && call.Profile.SameInstances(c.profile)
+	return c.profile != nil && call.Profile.Same(c.profile)
 }
 
 // write writes c.out, within the timeout of call. An agent that does not read its requests is

@@ -33,7 +33,7 @@ func testOnPDU(t *testing.T, pair pairFunc) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := c.Send(&transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: testutil.Hangs})
+	call, err := c.Send(&transport.Call{Req: req, Profile: transport.NewProfile(new(pdu.Profile)), Timeout: testutil.Hangs})
 	if err != nil {
 		t.Fatal(err)
 	}

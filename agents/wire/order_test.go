@@ -385,7 +385,7 @@ func TestProfileOfClosedClient(t *testing.T) { forEachPair(t, testProfileOfClose
 
 func testProfileOfClosedClient(t *testing.T, pair pairFunc) {
 	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 2})
-	all := new(pdu.Profile)
+	all := transport.NewProfile(new(pdu.Profile))
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
 	fetch := func(client int32) transport.Reply {
 		call := &transport.Call{MayBlock: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: testutil.Hangs}

@@ -52,7 +52,7 @@ func (c *Client) newCall(call *transport.Call) *pendingCall {
 		rest = rest[n:]
 		f.due++
 	}
-	f.smallRequest = len(call.Req) <= maxSmallRequest && (call.Profile == nil || len(call.Profile.InDoms) == 0)
+	f.smallRequest = len(call.Req) <= maxSmallRequest && (call.Profile == nil || !call.Profile.HasInDoms())
 	return f
 }
 

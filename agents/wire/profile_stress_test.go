@@ -134,7 +134,7 @@ func stressProfiles(t *testing.T, depth int) {
 				req, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: int32(context), PMIDs: []pdu.PMID{id}})
 				call = transport.Call{
 					Origin:  agents.Origin{Client: client, Context: int32(context)},
-					Profile: profiles[context], Req: req, Timeout: 20 * time.Millisecond,
+					Profile: transport.NewProfile(profiles[context]), Req: req, Timeout: 20 * time.Millisecond,
 					MayBlock: rand.IntN(2) == 0,
 				}
 				c := current.Load()

@@ -37,12 +37,27 @@ func (a *profileCounter) count() int {
 func TestProfiles(t *testing.T) {
 	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
 	c := serveAgent(t, a, wire.Options{})
-	some := func(indom pdu.InDom, exclude bool, insts ...int32) *pdu.Profile {
-		return &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom, Exclude: exclude, Insts: insts}}}
+	parse := func(p *pdu.Profile) *transport.Profile {
+		b, err := pdu.Append(nil, 0, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, _, err := transport.ParseProfile(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	some := func(indom pdu.InDom, exclude bool, insts ...int32) *transport.Profile {
+		return parse(&pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom, Exclude: exclude, Insts: insts}}})
+	}
+	// Of more than 1 KiB.
+	large := func(context int32, insts ...int32) *transport.Profile {
+		return parse(&pdu.Profile{Context: context, InDoms: []pdu.InDomProfile{{InDom: 1, Insts: append(insts, make([]int32, 300)...)}}})
 	}
 	p, q := some(1, false, 1), some(1, false, 1)
 	more, otherInDom, others := some(1, false, 1, 2), some(2, false, 1, 2), some(2, true, 1, 2)
-	all, also, none := &pdu.Profile{Context: 3}, new(pdu.Profile), &pdu.Profile{Exclude: true}
+	all, also, none := parse(&pdu.Profile{Context: 3}), parse(new(pdu.Profile)), parse(&pdu.Profile{Exclude: true})
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{metricID}})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +80,10 @@ func TestProfiles(t *testing.T) {
 		{"all instances, replaced", transport.Call{Origin: o, Profile: also}, 5},
 		{"no instances", transport.Call{Origin: o, Profile: none}, 6},
 		{"no instances for another client", transport.Call{Origin: other, Profile: none}, 6},
-		{"back", transport.Call{Origin: o, Profile: q}, 7},
+		{"a large one", transport.Call{Origin: o, Profile: large(3, 1, 2)}, 7},
+		{"a large one, the same of another client and context", transport.Call{Origin: other, Profile: large(4, 1, 2)}, 7},
+		{"a large one with another instance", transport.Call{Origin: o, Profile: large(3, 1, 3)}, 8},
+		{"back", transport.Call{Origin: o, Profile: q}, 9},
 	}
 	for _, s := range steps {
 		s.call.Req = req
@@ -79,7 +97,7 @@ func TestProfiles(t *testing.T) {
 	c.Notify(transport.Notice{Client: 1, End: true})
 	call := transport.Call{Origin: o, Profile: q, Req: req}
 	transport.Do(c, &call, nil)
-	if n := a.count(); n != 8 {
-		t.Errorf("after the end of the client: %d profiles, want 8", n)
+	if n := a.count(); n != 10 {
+		t.Errorf("after the end of the client: %d profiles, want 10", n)
 	}
 }

@@ -117,7 +117,7 @@ func stress(t *testing.T, depth int) {
 	for client := range int32(callers) {
 		wg.Go(func() {
 			var calls [agentCount]transport.Call
-			profile := new(pdu.Profile)
+			profile := transport.NewProfile(new(pdu.Profile))
 			for round := range rounds {
 				order := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
 				var sent []int

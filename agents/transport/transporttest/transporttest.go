@@ -145,7 +145,13 @@ func do(tr transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.
 	c := transport.Call{Origin: o, Timeout: time.Minute, Req: b}
 	switch req.Type() {
 	case pdu.TypeFetch, pdu.TypeLabelReq:
-		c.Profile = p
+		sent, err := pdu.Append(nil, 0, p)
+		if err == nil {
+			c.Profile, _, err = transport.ParseProfile(sent)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if b, err = transport.Do(tr, &c, nil); err != nil {
 		return err

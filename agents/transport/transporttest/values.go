@@ -126,6 +126,9 @@ func (s *suite) testProfiles() {
 			allButLast.InDoms = append(allButLast.InDoms, pdu.InDomProfile{InDom: indom, Insts: last})
 		}
 	}
+	// A profile of more than 1 KiB stays in wire form until the agent is called.
+	long := &pdu.Profile{Exclude: true, InDoms: append(slices.Clip(onlyLast.InDoms), pdu.InDomProfile{InDom: s.noInDom, Exclude: true, Insts: make([]int32, 300)})}
+	check("one instance, long", long)
 	check("one instance", onlyLast)
 	check("all instances but one", allButLast)
 	check("instances of no such domain", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: s.noInDom, Exclude: true, Insts: []int32{1, 2}}}})

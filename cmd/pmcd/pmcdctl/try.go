@@ -213,7 +213,7 @@ func (c *checker) do(tr transport.Transport, req, reply pdu.Message) error {
 	}
 	call := transport.Call{Timeout: c.opt.Timeout, Req: b}
 	if req.Type() == pdu.TypeFetch {
-		call.Profile = new(pdu.Profile) // hides nothing
+		call.Profile = transport.NewProfile(new(pdu.Profile)) // hides nothing
 	}
 	if b, err = transport.Do(tr, &call, nil); err != nil {
 		return err

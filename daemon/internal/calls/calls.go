@@ -51,7 +51,7 @@ type Caller struct {
 }
 
 // NewCall returns a call with req, in a context of the client if there is a profile.
-func (c *Caller) NewCall(context int32, profile *pdu.Profile, req []byte) transport.Call {
+func (c *Caller) NewCall(context int32, profile *transport.Profile, req []byte) transport.Call {
 	return transport.Call{
 		Origin:    agents.Origin{Client: c.Client.Num, Context: context},
 		Profile:   profile,

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/transport"
 )
 
 // contexts behaves as a map with a limit does.
@@ -13,7 +15,7 @@ func TestContexts(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		var c contexts
-		model := make(map[int32]*profile)
+		model := make(map[int32]*transport.Profile)
 		for step := range 100 {
 			n := numbers[random.IntN(len(numbers))]
 			if random.IntN(2) == 0 {
@@ -27,7 +29,7 @@ func TestContexts(t *testing.T) {
 				delete(model, n)
 				continue
 			}
-			p := new(profile)
+			p := new(transport.Profile)
 			was, known := model[n]
 			room := known || len(model) < limit
 			if room {
@@ -52,7 +54,7 @@ func TestContexts(t *testing.T) {
 // Memory follows the profiles that were sent, whatever the numbers of contexts
 // are. Looking one up takes none.
 func TestContextsMemory(t *testing.T) {
-	p := new(profile)
+	p := new(transport.Profile)
 	one := testing.AllocsPerRun(100, func() {
 		var c contexts
 		c.set(math.MaxInt32, p)

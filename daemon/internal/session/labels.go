@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
@@ -14,7 +15,7 @@ import (
 
 // lookUpLabels answers LABEL_REQ. The labels of the context are pmcd's own; the others
 // come from agents, and clients merge the levels.
-func lookUpLabels(c *calls.Caller, b []byte, ofContext func(*clients.Client) (pdu.LabelSet, error), context int32, profileOf func(context int32) *pdu.Profile) ([]byte, error) {
+func lookUpLabels(c *calls.Caller, b []byte, ofContext func(*clients.Client) (pdu.LabelSet, error), context int32, profileOf func(context int32) *transport.Profile) ([]byte, error) {
 	var m pdu.LabelReq
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return nil, pdu.ErrnoIPC
@@ -86,7 +87,7 @@ func agentLabel(name string) (pdu.LabelSet, error) {
 const noIdent = 0xffffffff
 
 // allInstances is the profile of a client that has sent none.
-var allInstances = new(pdu.Profile)
+var allInstances = transport.NewProfile(new(pdu.Profile))
 
 // contextLabels returns the labels of the host, with those of the client. It reads the label
 // files, and notifies clients if they have changed.

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
@@ -112,15 +113,19 @@ func (s *session) noAnswer() {
 
 // holdProfile accounts for a profile that replaces old, which may be nil. If it returns an
 // error, neither of the two is accounted for.
-func (s *session) holdProfile(old, new *profile) error {
-	more := new.size() - old.size()
+func (s *session) holdProfile(old, new *transport.Profile) error {
+	before := int64(0)
+	if old != nil {
+		before = old.Size()
+	}
+	more := new.Size() - before
 	if more <= 0 {
 		s.holds.profiles.Drop(-more)
 		return nil
 	}
 	err := s.holds.profiles.Hold(more)
 	if err != nil {
-		s.holds.profiles.Drop(old.size())
+		s.holds.profiles.Drop(before)
 	}
 	return err
 }
