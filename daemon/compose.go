@@ -25,7 +25,6 @@ func (d *Daemon) newSessions() *session.Server {
 		MaxMetrics:       d.cfg.MaxMetrics,
 		ClientMemory:     d.cfg.ClientMemory,
 		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.MemoryLimit),
-		LargeReplies:     PartOf(session.DefaultLargeReplies, d.cfg.MemoryLimit),
 		Relays:           d.cfg.Relays,
 		MaxReply:         d.cfg.MaxReply,
 		Labels:           d.labels,

@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// While a client does not read a large reply, pmcd has the reply in memory once, and not
+// While a client does not read a large reply, pmcd has its value sets in memory once, and not
 // the parts that it was made of.
 func TestLargeReplyIsHeldOnce(t *testing.T) {
 	const size = 8 << 20
@@ -30,7 +30,7 @@ func TestLargeReplyIsHeldOnce(t *testing.T) {
 	}{
 		{"of one agent", []pdu.PMID{id(240, 0)}, size},
 		{"of two agents", []pdu.PMID{id(240, 0), id(241, 0)}, 2 * size},
-		{"of repeated metrics", slices.Repeat([]pdu.PMID{id(240, 0)}, 3), 3 * size},
+		{"of a repeated metric", slices.Repeat([]pdu.PMID{id(240, 0)}, 3), size},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := r.dial().in(t)
@@ -42,13 +42,40 @@ func TestLargeReplyIsHeldOnce(t *testing.T) {
 				return r.held("unread replies") > size/2
 			})
 			if held := testutil.LiveHeap() - before; held > tt.size*5/4 { // less, if memory of a test before was freed meanwhile
-				t.Errorf("%d bytes for a reply of %d", held, tt.size)
+				t.Errorf("%d bytes for value sets of %d", held, tt.size)
 			}
 			if res, ok := c.recv().(*pdu.Result); !ok || len(res.Sets) != len(tt.ids) {
 				t.Errorf("got %T", res)
 			}
 		})
 	}
+}
+
+// A client that does not read the reply to a long request that repeats a metric makes pmcd keep little
+// more than that request, and it counts as unread.
+func TestRepeatedReplyThatIsNotRead(t *testing.T) {
+	const size, times = 1 << 10, 11_500
+	r := newHarness(t, func(c *Config) { c.MaxMetrics = times }, map[int]func(wire.Conn){240: serveAgent(largeAgent(t, 240, size))})
+	r.awaitStarts()
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	c.fetch(id(240, 0))
+	before := testutil.LiveHeap()
+	c.send(&pdu.Fetch{PMIDs: slices.Repeat([]pdu.PMID{id(240, 0)}, times)})
+	const order = 4 * times
+	testutil.Eventually(t, "the client has unread bytes", func() bool { return r.held("unread replies") >= order })
+	if unread, requests := r.held("unread replies"), r.held("incomplete requests"); unread > order+16<<10 || requests != 0 {
+		t.Errorf("%d bytes count as unread, and %d as an incomplete request", unread, requests)
+	}
+	if held := testutil.LiveHeap() - before; held > 2*order {
+		t.Errorf("%d bytes for a request of %d", held, order)
+	}
+	res, ok := c.recv().(*pdu.Result)
+	if !ok || len(res.Sets) != times || len(res.Sets[times-1].Values) != 1 {
+		t.Fatalf("got %T", res)
+	}
+	testutil.Eventually(t, "nothing is unread", func() bool { return r.held("unread replies") == 0 })
+	c.fetch(id(240, 0))
 }
 
 // A session that waits for an agent does not hold the reply to the request before, which

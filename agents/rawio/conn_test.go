@@ -103,6 +103,37 @@ func TestMaxSyscallBytes(t *testing.T) {
 	}
 }
 
+// WriteFD writes as Write does, in a function that waits for room.
+func TestWriteFD(t *testing.T) {
+	for _, tt := range streamKinds {
+		t.Run(tt.name, func(t *testing.T) {
+			rf, wf := newPair(t, tt.kind).files()
+			w := NonblockWriter{Rights: tt.rights}
+			raw := rawConn(t, wf)
+			w.Init(raw)
+			sent := bytes.Repeat([]byte("0123456789"), 2<<20)
+			rest, waits := sent, 0
+			got := make(chan []byte, 1)
+			go func() {
+				b, _ := io.ReadAll(rf)
+				got <- b
+			}()
+			err := raw.Write(func(fd uintptr) bool {
+				var err error
+				if rest, err = w.WriteFD(fd, rest); err != nil {
+					t.Error(err)
+				}
+				waits++
+				return len(rest) == 0 || err != nil
+			})
+			wf.Close()
+			if b := <-got; err != nil || waits < 2 || !bytes.Equal(b, sent) {
+				t.Errorf("read %d bytes of %d after %d writes, %v", len(b), len(sent), waits, err)
+			}
+		})
+	}
+}
+
 func TestReaderDeadline(t *testing.T) {
 	rf, wf := newPair(t, "unix").files()
 	var r NonblockReader

@@ -56,6 +56,15 @@ func (w *NonblockWriter) write(trap, fd, flags uintptr) {
 	}
 }
 
+// WriteFD is Write to fd, for a function that Write of the RawConn calls.
+func (w *NonblockWriter) WriteFD(fd uintptr, b []byte) (rest []byte, err error) {
+	w.rest, w.err = b, nil
+	w.write(syscall.SYS_WRITE, fd, 0)
+	rest = w.rest
+	w.rest = nil
+	return rest, w.err
+}
+
 // Write writes as much of b as is possible without waiting, and returns the rest.
 func (w *NonblockWriter) Write(b []byte) (rest []byte, err error) {
 	w.rest, w.err = b, nil

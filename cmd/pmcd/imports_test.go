@@ -140,11 +140,12 @@ reload: ./agentset ./diag ./labels ./routes ./session ./tlspolicy access agents/
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
 names: ./agentset ./calls ./clients ./routes agents/transport pdu pmnsload
 quota: agents/fairqueue
+repeated: pdu
 routes: ./agentset pmnsload
 tlspolicy: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: agents/fairqueue
 sasl: ./diag agents/fairqueue agents/logtext pdu
-session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./routes ./sasl ./slots ./tlspolicy access
+session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./repeated ./routes ./sasl ./slots ./tlspolicy access
   agents/fairqueue agents/logtext agents/transport pdu
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know

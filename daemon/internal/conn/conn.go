@@ -24,7 +24,7 @@ import (
 // A Conn is the connection of one client.
 //
 // One goroutine at a time serves it. This goroutine calls Wait, Read,
-// SetReadDeadline and Write, and at the end Close. All goroutines may call the methods
+// SetReadDeadline, Write and WriteFrom, and at the end Close. All goroutines may call the methods
 // of Handle, and Exclusive, at any time, also after Close.
 type Conn interface {
 	Handle
@@ -53,6 +53,9 @@ type Conn interface {
 	// that takes some of b within StallTime, and the memory for what clients have not
 	// read is within its limit (quota.Error).
 	io.Writer
+
+	// WriteFrom is Write for a reply that is made in pieces.
+	WriteFrom(src Source) error
 
 	// Close ends the connection. The client can still read what was written. If last
 	// is not nil, it is written first and the client gets LingerTime to read it:
@@ -113,10 +116,10 @@ type Session interface {
 	// goroutine that does. It must not wait.
 	BeforeWait()
 
-	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before Wait
-	// or Read decrypts what has arrived. It may wait. Wait calls
-	// BeforeWait after it if there was no data in the input.
-	BeforeDecrypt()
+	// BeforeWork is called by the goroutine that serves the connection before Wait or Read
+	// decrypts what has arrived, and before Write or WriteFrom goes on after a wait for the
+	// client. It may wait. BeforeWait is called after it before the next wait.
+	BeforeWork()
 
 	// Unread returns the Account of the client for replies that it does not read. It is
 	// called during a Write.

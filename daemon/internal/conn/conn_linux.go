@@ -68,7 +68,6 @@ type linuxConn struct {
 	in        []byte  // input that is not read yet
 	readErr   error   // that ends the input
 	deadline  time.Time
-	reply     slowReply
 	timed     bool // the stream has a read deadline
 	attempt   func(fd uintptr) bool
 	burst     burst

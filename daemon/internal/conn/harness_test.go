@@ -189,7 +189,7 @@ type echo struct {
 	unread  *quota.Account
 	secured chan struct{} // closed when the handshake has succeeded
 	waits   atomic.Int32  // calls of BeforeWait
-	decrypt atomic.Int32  // calls of BeforeDecrypt
+	works   atomic.Int32  // calls of BeforeWork
 	ended   chan struct{} // closed at the end; then the following may be read
 
 	got []byte
@@ -210,7 +210,7 @@ func (s *echo) BeforeWait()   { s.waits.Add(1) }
 
 func (s *echo) Unread() *quota.Account { return s.unread }
 
-func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
+func (s *echo) BeforeWork() { s.works.Add(1) }
 
 func (s *echo) Serve() {
 	for {
@@ -277,7 +277,7 @@ func (s *echo) secure() error {
 
 // serveInput reads what there is, and more if the last byte is a plus sign. After a minus
 // sign it reads with a deadline that has passed, and writes a period. After an asterisk
-// it writes largeReply bytes.
+// it writes largeReply bytes, and after a number sign those of a Source.
 func (s *echo) serveInput() error {
 	b := make([]byte, s.h.readSize)
 	for {
@@ -294,6 +294,8 @@ func (s *echo) serveInput() error {
 		case '*':
 			_, err := s.line.Write(make([]byte, largeReply))
 			return err
+		case '#':
+			return s.line.WriteFrom(&counter{end: largeReply})
 		case '-':
 			s.line.SetReadDeadline(past)
 			if n, err := s.line.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -77,10 +77,10 @@ type plainConn interface {
 	// buffered returns how many bytes Read returns without a system call.
 	buffered() int
 
-	// beginReply announces that the Writes until endReply are size bytes for the client,
-	// which are in memory until then.
-	beginReply(size int)
-	endReply()
+	// writeSource is WriteFrom for a reply that may be in memory, and limitNotSent is what
+	// WriteFrom does first.
+	writeSource(src Source) error
+	limitNotSent()
 
 	// ended returns a channel that is closed when Interrupt or Abort has been called.
 	ended() <-chan struct{}
@@ -89,7 +89,7 @@ type plainConn interface {
 	interrupted() error
 
 	// These call the methods of the Session.
-	beforeDecrypt()
+	beforeWork()
 	beforeWait()
 }
 
@@ -142,7 +142,7 @@ func (s *Secure) Wait() error {
 			return err
 		}
 		s.records.ready = true
-		s.plainConn.beforeDecrypt()
+		s.plainConn.beforeWork()
 	}
 }
 
@@ -218,9 +218,19 @@ func (s *Secure) Read(b []byte) (int, error) {
 
 // Write implements Conn.
 func (s *Secure) Write(b []byte) (int, error) {
-	s.plainConn.beginReply(len(b))
-	defer s.plainConn.endReply()
-	return s.tls.Write(b)
+	out := sealed{src: &whole{b, len(b)}, conn: s}
+	err := out.write(len(b) <= sealedPiece)
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// WriteFrom implements Conn.
+func (s *Secure) WriteFrom(src Source) error {
+	s.plainConn.limitNotSent()
+	out := sealed{src: src, conn: s}
+	return out.write(false)
 }
 
 // Close implements Conn. If last is not nil, the TLS connection is ended too

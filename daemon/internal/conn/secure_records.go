@@ -99,7 +99,7 @@ func (s *recordConn) readPlain(b []byte) (n int, err error) {
 	case n > 0:
 		err = nil
 		if s.handshake == nil { // Read may have waited, and handshakes have turns of their own
-			s.plain.beforeDecrypt()
+			s.plain.beforeWork()
 		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = os.ErrDeadlineExceeded // which is temporary; with the name of a file it is not

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
 )
@@ -180,32 +182,58 @@ func (c *linuxConn) readStream(b []byte) (n int, err error) {
 }
 
 func (c *linuxConn) Write(b []byte) (int, error) {
-	rest, err := b, error(nil)
-	if c.reply.unread == nil {
-		rest, err = c.writeNow(b)
-	}
+	rest, err := c.writeNow(b)
 	if err == nil && len(rest) > 0 {
-		c.session.BeforeWait()
-		c.leaveBlocking()
-		if c.state == detached {
-			c.attach()
-		}
-		announced := c.reply.size > 0
-		if !announced {
-			c.reply.size = len(b)
-		}
-		err = c.reply.write(slowLinux{c}, rest, c.session.Unread())
-		if !announced {
-			c.reply.end()
-		}
-	}
-	if gaveWay := c.interrupted(); err != nil && errors.As(gaveWay, new(*quota.Error)) {
-		err = gaveWay
+		err = c.writeSlowly(&whole{rest, len(b)})
 	}
 	if err != nil {
-		return 0, err
+		return 0, c.whyEnded(err)
 	}
 	return len(b), nil
+}
+
+func (c *linuxConn) WriteFrom(src Source) error {
+	c.limitNotSent()
+	return c.writeSource(src)
+}
+
+// maxNotSent is how many bytes of a Source the system takes beyond what the client's window has room
+// for. By default that is up to 4 MB on loopback: then 900 clients that asked for 16 MB each, and did
+// not read, had all of the memory that the system has for TCP, 2.3 GB.
+const maxNotSent = 128 << 10
+
+func (c *linuxConn) limitNotSent() {
+	if !c.peer.Unix {
+		c.control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxNotSent) })
+	}
+}
+
+// writeSource writes src, at the pace of the client if need be.
+func (c *linuxConn) writeSource(src Source) error {
+	_, done, err := write(src, c.writeNow)
+	if err == nil && !done {
+		err = c.writeSlowly(src)
+	}
+	return c.whyEnded(err)
+}
+
+// writeSlowly writes the rest of src at the pace of the client.
+func (c *linuxConn) writeSlowly(src Source) error {
+	c.session.BeforeWait()
+	defer c.session.BeforeWait() // whatever comes next
+	c.leaveBlocking()
+	if c.state == detached {
+		c.attach()
+	}
+	return writeSlowly(slowLinux{c}, src, c.session.Unread())
+}
+
+// whyEnded returns the error of a write: that of a client that was evicted is not err.
+func (c *linuxConn) whyEnded(err error) error {
+	if evicted := c.interrupted(); err != nil && errors.As(evicted, new(*quota.Error)) {
+		return evicted
+	}
+	return err
 }
 
 // writeNow writes b without waiting, and returns what is left.
@@ -222,18 +250,42 @@ func (c *linuxConn) writeNow(b []byte) (rest []byte, err error) {
 
 // These methods implement plainConn.
 
-func (c *linuxConn) buffered() int       { return len(c.in) }
-func (c *linuxConn) beginReply(size int) { c.reply.size = size }
-func (c *linuxConn) endReply()           { c.reply.end() }
-func (c *linuxConn) beforeDecrypt()      { c.session.BeforeDecrypt() }
-func (c *linuxConn) beforeWait()         { c.session.BeforeWait() }
+func (c *linuxConn) buffered() int { return len(c.in) }
+func (c *linuxConn) beforeWork()   { c.session.BeforeWork() }
+func (c *linuxConn) beforeWait()   { c.session.BeforeWait() }
 
 // A slowLinux is a linuxConn as a slowStream.
 type slowLinux struct{ *linuxConn }
 
-func (s slowLinux) Write(b []byte) (int, error)        { return s.stream.Write(b) }
 func (s slowLinux) SetWriteDeadline(t time.Time) error { return s.stream.SetWriteDeadline(t) }
 func (s slowLinux) unsent() int                        { return unsentOf(s.raw) }
+
+// writeFrom implements slowStream. While it waits it has neither a piece nor a slot.
+func (s slowLinux) writeFrom(src Source) (n int, err error) {
+	first := true
+	rerr := s.raw.Write(func(fd uintptr) bool {
+		if first {
+			first = false
+			if ready, err := rawio.Poll(fd, unix.POLLOUT); err == nil && ready == 0 {
+				return false
+			}
+		}
+		s.session.BeforeWork()
+		var k int
+		var done bool
+		k, done, err = write(src, func(b []byte) ([]byte, error) { return s.writer.WriteFD(fd, b) })
+		n += k
+		if done || err != nil {
+			return true
+		}
+		s.session.BeforeWait()
+		return false
+	})
+	if err == nil {
+		err = rerr
+	}
+	return n, err
+}
 
 // discard reads and drops input until the deadline, whether the connection is interrupted or
 // not. It is for linger.

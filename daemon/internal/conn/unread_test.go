@@ -46,8 +46,9 @@ func (p *slowPeer) advance() {
 	p.got += n
 }
 
-func (p *slowPeer) Write(b []byte) (n int, err error) {
+func (p *slowPeer) writeFrom(src Source) (n int, err error) {
 	for {
+		b := src.Peek(nil)
 		p.mu.Lock()
 		p.advance()
 		if p.aborted {
@@ -56,14 +57,15 @@ func (p *slowPeer) Write(b []byte) (n int, err error) {
 		}
 		// As in TCP there is room when a third of the buffer is free.
 		if free := p.size - p.queued; free >= p.size/3 {
-			k := min(free, len(b)-n)
+			k := min(free, len(b))
 			p.queued += k
 			n += k
+			src.Advance(k)
 		}
 		over := !p.deadline.IsZero() && !time.Now().Before(p.deadline)
 		p.mu.Unlock()
 		switch {
-		case n == len(b):
+		case len(src.Peek(nil)) == 0:
 			return n, nil
 		case over:
 			return n, os.ErrDeadlineExceeded
@@ -93,17 +95,12 @@ func (p *slowPeer) evict(error) {
 	p.aborted = true
 }
 
-// write writes a reply of size bytes to p, in pieces.
-func (p *slowPeer) write(limit *quota.Limit, size, piece int) (err error) {
-	r := slowReply{size: size}
-	defer r.end()
+// write writes a reply of size bytes to p.
+func (p *slowPeer) write(limit *quota.Limit, size int) (err error) {
 	c := &quota.Client{Key: fairqueue.Key{Group: fairqueue.Group{ID: p.user}}, Evict: p.evict}
 	a := limit.Open(c)
 	defer a.Close()
-	for n := 0; n < size && err == nil; n += piece {
-		err = r.write(p, make([]byte, min(piece, size-n)), a)
-	}
-	return err
+	return writeSlowly(p, &whole{make([]byte, size), size}, a)
 }
 
 // A client that reads at all gets all of its reply, however long that takes.
@@ -124,7 +121,7 @@ func TestSlowClientIsServed(t *testing.T) {
 				u, p := &quota.Limit{All: 64 << 20}, newSlowPeer(tt.rate, tt.buff)
 				p.delay = tt.delay
 				begin := time.Now()
-				if err := p.write(u, tt.size, tt.size); err != nil {
+				if err := p.write(u, tt.size); err != nil {
 					t.Fatalf("after %v: %v", time.Since(begin), err)
 				}
 				if p.got+p.queued != tt.size {
@@ -170,7 +167,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 			p.advance()
 			p.rate = 0
 		})
-		err := p.write(u, 1<<20, 1<<20)
+		err := p.write(u, 1<<20)
 		if !errors.Is(err, errStalled) {
 			t.Fatalf("error %v, want %v", err, errStalled)
 		}
@@ -184,7 +181,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 }
 
 // A client that is evicted because of another one's reply is disconnected, and one whose own reply
-// is too long gets the error. A reply in pieces, as with TLS, counts with all of its size.
+// is too long gets the error.
 func TestUnreadEvicts(t *testing.T) {
 	const mib = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -193,13 +190,13 @@ func TestUnreadEvicts(t *testing.T) {
 		reads.user = 1
 		begin := time.Now()
 		gone, read := make(chan error, 1), make(chan error, 1)
-		go func() { gone <- stopped.write(u, 5*mib, 16<<10) }()
+		go func() { gone <- stopped.write(u, 5*mib) }()
 		synctest.Wait()
-		go func() { read <- reads.write(u, 4*mib, 16<<10) }()
+		go func() { read <- reads.write(u, 4*mib) }()
 		if err := <-gone; err != syscall.EPIPE || time.Since(begin) > time.Second {
 			t.Errorf("the larger of two, after %v: %v", time.Since(begin), err)
 		}
-		if err := large.write(u, 9*mib, 9*mib); !errors.As(err, new(*quota.Error)) {
+		if err := large.write(u, 9*mib); !errors.As(err, new(*quota.Error)) {
 			t.Errorf("one above the limit alone: %v", err)
 		}
 		if err := <-read; err != nil {

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
@@ -41,31 +39,6 @@ func TestAbortLeavesAgents(t *testing.T) {
 	<-c.replies
 	if want := []int{1}; !slices.Equal(agent.calls, want) {
 		t.Errorf("the agent was asked for %d names, want %d", agent.calls, want)
-	}
-}
-
-// Nor do they make a large reply for which they have waited.
-func TestAbortLeavesLargeReplies(t *testing.T) {
-	var m pdu.Fetch
-	for range 2000 {
-		m.PMIDs = append(m.PMIDs, pdu.NewPMID(240, 0, 1))
-	}
-	table := agentsettest.Start(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
-	s, c := withInput(t, table, new(pdu.Profile), &m)
-	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
-	var other fairqueue.Use
-	s.srv.large.Start(&other, DefaultLargeReplies, &s.client.Key)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.srv.coroutines.Serve(s)
-	}()
-	testutil.Eventually(t, "the reply waits", func() bool { return s.srv.large.Waiting() == 1 })
-	s.srv.Abort()
-	other.End()
-	<-done
-	if n := len(<-c.replies); n > 1<<10 {
-		t.Errorf("a reply of %d bytes, want an error", n)
 	}
 }
 

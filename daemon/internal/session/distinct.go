@@ -2,6 +2,7 @@ package session
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -48,7 +49,7 @@ func (d *distinct) reduce(ids []pdu.PMID, seed uint32) (different []pdu.PMID, re
 		}
 		if at < n && !repeated {
 			repeated = true
-			d.order = d.order[:0]
+			d.order = slices.Grow(d.order[:0], len(ids)) // and no more
 			for k := range int32(i) {
 				d.order = append(d.order, k)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
+	"github.com/gopcp/pmcd/daemon/internal/repeated"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -30,35 +31,34 @@ type fetchRequest struct {
 	high bool // HIGHRES_FETCH, which agents do not know
 }
 
-// reply returns the reply to b.
-func (r fetchRequest) reply(b []byte) ([]byte, error) {
+// reply returns the reply to b: out or, if it is long because metrics are repeated, long.
+func (r fetchRequest) reply(b []byte) (out []byte, long *repeated.Reply, err error) {
 	_, t, _ := pdu.Header(b)
 	if r.high {
 		binary.BigEndian.PutUint32(b[4:], uint32(pdu.TypeFetch)) // the rest is the same
 	}
 	m, c, srv := &r.fetch, &r.calls, r.s.srv
 	if _, err := pdu.ParseInto(b, m); err != nil {
-		return nil, pdu.ErrnoIPC
+		return nil, nil, pdu.ErrnoIPC
 	}
 	if len(m.PMIDs) > srv.cfg.MaxMetrics {
-		return nil, pdu.ErrnoTooBig
+		return nil, nil, pdu.ErrnoTooBig
 	}
 	profile := r.s.profile(m.Context)
 	if profile == nil {
 		srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
 			"context", m.Context, "client", r.s.client.Num, "address", r.s.client.Addr)
-		return nil, pdu.ErrnoNoProfile
+		return nil, nil, pdu.ErrnoNoProfile
 	}
 	r.s.contexts.current = m.Context
 	if r.s.client.Container.Chosen && slices.Contains(m.PMIDs, hostnameID) {
 		r.s.wait(func() { r.s.client.Container.LookUpHost(srv.cfg.ContainerHost) })
 	}
 	call := c.NewCall(m.Context, profile, b)
-	var repeated bool
-	if m.PMIDs, repeated = r.distinct.reduce(m.PMIDs, srv.hashSeed); repeated {
-		var err error
+	var repeats bool
+	if m.PMIDs, repeats = r.distinct.reduce(m.PMIDs, srv.hashSeed); repeats {
 		if c.Req, err = pdu.Append(c.Req[:0], 0, m); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		call.Req = c.Req
 	}
@@ -68,25 +68,28 @@ func (r fetchRequest) reply(b []byte) ([]byte, error) {
 	}
 	c.Out = append(c.Out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
 
-	var err error
 	if domain, n := domainRun(m.PMIDs); n == len(m.PMIDs) {
 		err = r.fetchOne(&call, domain)
 	} else {
 		err = r.fetchSeveral(&call)
 	}
-	if err == nil && repeated {
-		err = r.repeat()
-	}
 	if err != nil {
 		c.LogTooLong(t, nil, err)
-		return nil, err
+		return nil, nil, err
 	}
-	out := c.Out[noticeLen:]
+	out = c.Out[noticeLen:]
 	now := time.Now()
 	if r.high {
 		pdu.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
 	} else {
 		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
+	}
+	if repeats {
+		// There is one value set for each metric. They are put in the order of the request.
+		if err := r.repeated.Reset(out, r.distinct.order, srv.cfg.MaxReply); err != nil {
+			c.LogTooLong(t, nil, err)
+			return nil, nil, err
+		}
 	}
 	if srv.cfg.Labels.HostnameDue(now) {
 		srv.CheckHostname(now)
@@ -97,8 +100,20 @@ func (r fetchRequest) reply(b []byte) ([]byte, error) {
 		_, t, _ = pdu.Header(out)
 		srv.cfg.Counts.Out(t) // write counts the ERROR
 		out = c.Out
+		if repeats {
+			r.repeated.Prepend(c.Out[:noticeLen])
+		}
 	}
-	return out, nil
+	switch {
+	case !repeats:
+		return out, nil, nil
+	case r.repeated.Len() > maxJoined || srv.tracesPDUs():
+		return nil, &r.repeated, nil
+	}
+	c.Ans = slices.Grow(c.Ans[:0], r.repeated.Len())
+	c.Ans = r.repeated.Peek(c.Ans[:r.repeated.Len()])
+	r.repeated.Free(calls.MaxNormal)
+	return c.Ans, nil, nil
 }
 
 // domainRun reports how many of ids, of which there are some, are of one domain
@@ -207,22 +222,6 @@ func (r fetchRequest) fetchSeveral(call *transport.Call) error {
 		rest = rest[n:]
 	}
 	return r.finish()
-}
-
-// repeat puts the value sets in the reply, of which there is one for each PMID, in the
-// order of the request. Large replies are made in turns: see beginLarge.
-func (r fetchRequest) repeat() error {
-	n, err := pdu.RepeatedLen(r.calls.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
-	if err != nil {
-		return err
-	}
-	if r.s.beginLarge(n); r.s.srv.calls.Ended.Load() {
-		return pdu.ErrnoNoAgent // hundreds may have waited
-	}
-	c := &r.calls
-	c.Ans, err = pdu.AppendRepeated(append(c.Ans[:0], c.Out[:noticeLen]...), c.Out[noticeLen:], r.distinct.order, r.s.srv.cfg.MaxReply)
-	c.Out, c.Ans = c.Ans, c.Out
-	return err
 }
 
 // begin starts a reply that is not an agent's, after noticeLen bytes of r.calls.Out.

@@ -103,6 +103,27 @@ func TestRepeatedMetrics(t *testing.T) {
 	}
 }
 
+// A reply that is written in pieces is the same as one that is not, behind the notice of a state
+// change.
+func TestLongRepeatedReply(t *testing.T) {
+	const times = 200
+	c := dial(t, newServer(t, tableOf(t, map[int]agents.Agent{240: &blockAgent{block: make([]byte, 1000)}}), func(c *Config) { c.MaxReply, c.MaxMetrics = 1<<20, 2*times }))
+	c.send(&pdu.Profile{})
+	one, other := id(240, 1000), id(241, 3)
+	want := strings.Fields(c.do(&pdu.Fetch{PMIDs: []pdu.PMID{one, other}}))
+	ids := slices.Repeat([]pdu.PMID{one, other}, times)
+	for _, m := range []pdu.Message{&pdu.Fetch{PMIDs: ids}, &pdu.HighResFetch{PMIDs: ids}} {
+		c.s.client.Notices.Store(pdu.StateNamesChange)
+		c.send(m)
+		if notice, ok := c.recv().(*pdu.Error); !ok || notice.Code != pdu.StateNamesChange {
+			t.Errorf("%v: no notice", m.Type())
+		}
+		if got := agentsettest.Show(c.recv()); got != strings.Join(slices.Repeat(want, times), " ") {
+			t.Errorf("%v: got %.200s", m.Type(), got)
+		}
+	}
+}
+
 // Repetitions have part in the length of a reply.
 func TestRepeatedMetricsTooLong(t *testing.T) {
 	log, logs := logtest.NewLog()

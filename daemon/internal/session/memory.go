@@ -50,7 +50,6 @@ func (s *Server) Limits() []quota.Status {
 		l.unread.Status(),
 		{Name: "requests in progress", Used: s.inProgress.Used(), Limit: s.inProgress.Limit()},
 		l.unanswered.Status(), l.profiles.Status(), l.requests.Status(),
-		{Name: "large replies", Unit: "bytes", Used: s.large.Used(), Limit: s.large.Limit()},
 	}
 	if s.Secure() {
 		n, most := s.tls.Handshakes()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/repeated"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -29,7 +31,7 @@ func (r *request) write(b []byte) error {
 	return err
 }
 
-// maxJoined is the longest PDU, in bytes, whose pieces are copied to be written at once.
+// maxJoined is the longest PDU, in bytes, whose pieces are joined to be written at once.
 const maxJoined = 64 << 10
 
 // writePieces is write for a PDU that is in pieces.
@@ -48,6 +50,18 @@ func (r *request) writePieces(pieces [][]byte) error {
 		}
 	}
 	return nil
+}
+
+// writeFrom is write for a reply that is made in pieces.
+func (r *request) writeFrom(long *repeated.Reply) error {
+	defer long.Free(calls.MaxNormal)
+	if r.s.srv.tracesPDUs() {
+		return r.write(long.Peek(make([]byte, long.Len())))
+	}
+	var head [64]byte
+	_, t, _ := pdu.Header(long.Peek(head[:]))
+	r.s.srv.cfg.Counts.Out(t)
+	return r.s.stream.WriteFrom(long)
 }
 
 // fail sends an error as the answer.

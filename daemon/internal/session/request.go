@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/names"
+	"github.com/gopcp/pmcd/daemon/internal/repeated"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -43,6 +44,7 @@ type request struct {
 
 	fetch    pdu.Fetch
 	distinct distinct
+	repeated repeated.Reply
 	large    bool // is of largeRequests
 }
 
@@ -70,7 +72,11 @@ func (r *request) answer() error {
 			}
 			_, t, _ := pdu.Header(b) // in a login, the input after b replaces it
 			r.s.begin()
-			r.s.cpu.Take()
+			if r.s.holds.request > 0 { // others that wait have no memory yet
+				r.s.cpu.TakeAgain()
+			} else {
+				r.s.cpu.Take()
+			}
 			if err := r.dispatch(b); err != nil {
 				return err
 			}
@@ -147,6 +153,7 @@ func (r *request) dispatch(b []byte) error {
 		return r.fail(pdu.ErrnoPermission)
 	}
 	var out []byte
+	var long *repeated.Reply
 	var pieces [][]byte
 	var err error
 	switch t {
@@ -157,8 +164,7 @@ func (r *request) dispatch(b []byte) error {
 	case pdu.TypeProfile:
 		err = s.setProfile(b)
 	case pdu.TypeFetch, pdu.TypeHighResFetch:
-		out, err = fetchRequest{r, t == pdu.TypeHighResFetch}.reply(b)
-		defer s.endLarge() // when the reply is written
+		out, long, err = fetchRequest{r, t == pdu.TypeHighResFetch}.reply(b)
 	case pdu.TypeDescReq, pdu.TypeInstanceReq, pdu.TypeTextReq:
 		out, err = lookup(c, b)
 	case pdu.TypeDescIDs:
@@ -177,6 +183,8 @@ func (r *request) dispatch(b []byte) error {
 	switch {
 	case err != nil:
 		return r.fail(calls.Errno(err))
+	case long != nil:
+		return r.writeFrom(long)
 	case pieces != nil:
 		return r.writePieces(pieces)
 	case out != nil: // a profile has no answer
@@ -241,9 +249,14 @@ func (h *requestHistory) release(r *request) {
 // pmidBytes returns how many bytes the PMIDs of a fetch take.
 func (r *request) pmidBytes() int { return r.distinct.bytes() + 4*cap(r.fetch.PMIDs) }
 
-// freeLarge frees large buffers when the session has to wait for its client.
+// freeLarge frees large buffers when the session has to wait for its client, and the input if all of
+// it is handled but for a reply that is being written.
 func (r *request) freeLarge() {
 	r.calls.FreeLarge()
+	if r.next > 0 && r.next == len(r.in) && cap(r.in) > freeRequest {
+		r.in, r.next = nil, 0
+		r.s.dropRequest()
+	}
 	if r.pmidBytes() > calls.MaxNormal {
 		r.distinct, r.fetch.PMIDs = distinct{}, nil
 	}
@@ -256,10 +269,10 @@ func (r *request) clear() (grown bool) {
 	if r.pmidBytes() > calls.MaxKept {
 		r.distinct, r.fetch.PMIDs = distinct{}, nil
 	}
-	if cap(r.in) > freeRequest { // holdRequest has accounted for this session only
+	if cap(r.in) > freeRequest || cap(r.in) == 0 { // holdRequest has accounted for this session only
 		r.in = make([]byte, 0, 2<<10)
 	}
-	large := r.calls.Clear()+cap(r.in)+r.pmidBytes() > calls.MaxNormal
+	large := r.calls.Clear()+cap(r.in)+r.pmidBytes()+r.repeated.Held() > calls.MaxNormal
 	grown = !r.large && large
 	r.large = large
 	return grown

@@ -71,10 +71,6 @@ type Config struct {
 	// twelfth for incomplete requests, and the rest for unread replies.
 	ClientMemory int64
 
-	// LargeReplies is how many bytes replies of 1 MiB and more may have together while they are
-	// made; 0 is DefaultLargeReplies.
-	LargeReplies int64
-
 	// MaxInProgress is how many clients may have a request in progress; 0 is
 	// DefaultMaxInProgress.
 	MaxInProgress int64
@@ -106,7 +102,6 @@ type Server struct {
 	calls      calls.Config
 	coroutines transport.CoroutinePool
 	limits     limits
-	large      *fairqueue.Limiter // of the bytes of large replies that are being made
 	inProgress *fairqueue.Limiter // of the sessions with a request
 	slots      *slots.Pool
 	tls        conn.TLS
@@ -122,7 +117,6 @@ func New(cfg Config) *Server {
 	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
 	s.limits.set(cfg.ClientMemory)
 	s.inProgress = fairqueue.NewSharing(cmp.Or(cfg.MaxInProgress, DefaultMaxInProgress))
-	s.large = fairqueue.NewLimiter(cmp.Or(cfg.LargeReplies, DefaultLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout
 	s.admission.sasl = cfg.SASL
 	if cfg.SASL == nil {

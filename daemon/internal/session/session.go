@@ -34,8 +34,7 @@ type session struct {
 	inProgress fairqueue.Use // of Server.inProgress
 	begun      bool          // inProgress has begun
 	history    requestHistory
-	current    *request       // of HandleInput; nil outside of it
-	large      *fairqueue.Use // of the reply that is being made; nil if it is not large
+	current    *request // of HandleInput; nil outside of it
 
 	greeted  bool
 	answered bool

@@ -32,7 +32,7 @@ func (s *session) endProgress() {
 
 // BeforeDecrypt implements conn.Session. What arrives in TLS has a cost before it is known
 // whether there is a request in it.
-func (s *session) BeforeDecrypt() {
+func (s *session) BeforeWork() {
 	if s.srv.slots.Busy() { // there may be many that wait
 		s.stream.Compact()
 	}
@@ -45,7 +45,6 @@ func (s *session) BeforeWait() {
 	if s.current != nil {
 		s.current.freeLarge()
 	}
-	s.endLarge()
 	s.endProgress()
 	s.cpu.Release()
 }

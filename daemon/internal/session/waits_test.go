@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +98,19 @@ func (c *fakeConn) Write(b []byte) (int, error) {
 	}
 	c.replies <- append([]byte(nil), b...)
 	return len(b), nil
+}
+
+func (c *fakeConn) WriteFrom(src conn.Source) error {
+	for buf := make([]byte, 1000); ; {
+		b := src.Peek(buf)
+		if len(b) == 0 {
+			return nil
+		}
+		if _, err := c.Write(b); err != nil {
+			return err
+		}
+		src.Advance(len(b))
+	}
 }
 
 // A oneBatch is a session that has input once.
@@ -345,6 +359,42 @@ func TestSlotsOfPipelinedRequests(t *testing.T) {
 	}
 }
 
+// A long request whose rest has arrived comes before those of its user or host that have not begun,
+// which have no memory yet.
+func TestLongRequestIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := withInput(t, routes.New(nil, new(pmnsload.Tree)), new(pdu.Profile), &pdu.PMNSNames{Names: []string{strings.Repeat("x", 2*freeRequest)}})
+		c.piece = freeRequest
+		all := max(2, runtime.GOMAXPROCS(0))
+		var held []*slots.Slot
+		order := make(chan string, 2)
+		c.onRead = func() {
+			if len(held) == 0 && len(c.unread) <= freeRequest { // the last piece
+				for range all {
+					held = append(held, s.srv.slots.Slot(new(fairqueue.Key)))
+					held[len(held)-1].Take()
+				}
+				go func() {
+					other := s.srv.slots.Slot(&s.client.Key)
+					other.Take()
+					order <- "other"
+					other.Release()
+				}()
+				synctest.Wait()
+				go func() {
+					time.Sleep(time.Millisecond) // a slot that is held for longer is not counted
+					held[0].Release()
+				}()
+			}
+		}
+		c.onWrite = func() { order <- "reply" }
+		s.srv.coroutines.Serve(s)
+		if first, second := <-order, <-order; first != "reply" || second != "other" {
+			t.Errorf("%s was before %s", first, second)
+		}
+	})
+}
+
 // A client that sends a request in small pieces does not keep others out: the session has
 // no slot while it reads the rest.
 func TestNoSlotForPieces(t *testing.T) {
@@ -367,7 +417,7 @@ func TestNoSlotBeforeProgress(t *testing.T) {
 	s.srv.inProgress.Start(&other, 1, &s.client.Key)
 	done := make(chan struct{})
 	c.input <- c.unread
-	c.onWait = s.BeforeDecrypt
+	c.onWait = s.BeforeWork
 	go func() {
 		defer close(done)
 		s.session.Serve()

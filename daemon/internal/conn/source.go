@@ -1,0 +1,108 @@
+package conn
+
+import "sync"
+
+// A Source is a reply that is made while it is written. So a reply that is much longer than what it
+// is made of takes no memory while its client does not read.
+type Source interface {
+	// Peek returns the next bytes of the reply; none at the end. It may make them in buf, which
+	// has pieceLen bytes and is not kept.
+	Peek(buf []byte) []byte
+
+	// Advance moves by n of the bytes that Peek has returned.
+	Advance(n int)
+
+	// Held returns how many bytes of memory the Source takes.
+	Held() int
+}
+
+// pieceLen is the length of the pieces in which a Source is written, in bytes.
+const pieceLen = 64 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceLen]byte) }}
+
+// A whole is a reply in memory as a Source.
+type whole struct {
+	rest []byte
+	size int
+}
+
+func (w *whole) Peek([]byte) []byte { return w.rest }
+func (w *whole) Advance(n int)      { w.rest = w.rest[n:] }
+func (w *whole) Held() int          { return w.size }
+
+// write writes src with f, which returns what it cannot write without waiting. It reports whether
+// all is written, and how many bytes were.
+func write(src Source, f func(b []byte) (rest []byte, err error)) (n int, done bool, err error) {
+	buf := pieces.Get().(*[pieceLen]byte)
+	defer pieces.Put(buf)
+	for {
+		b := src.Peek(buf[:])
+		if len(b) == 0 {
+			return n, true, nil
+		}
+		rest, err := f(b)
+		k := len(b) - len(rest)
+		src.Advance(k)
+		n += k
+		if err != nil || len(rest) > 0 {
+			return n, false, err
+		}
+	}
+}
+
+const (
+	// sealedPiece is how many bytes of a reply are encrypted at a time: as many as the
+	// largest record has.
+	sealedPiece = 16 << 10
+
+	// maxSealed is how many bytes they become, at most: crypto/tls makes small records at the
+	// beginning of a connection.
+	maxSealed = sealedPiece + 1<<10
+)
+
+// A sealed is what is sent of src in a TLS connection.
+type sealed struct {
+	src  Source
+	conn *Secure
+	out  *[]byte // memory for records
+	rest []byte  // of out, not written yet
+	err  error   // why there is no more
+}
+
+var records = sync.Pool{New: func() any { return new([]byte) }}
+
+// write writes s. Small says that it is one piece in memory.
+func (s *sealed) write(small bool) (err error) {
+	s.out = records.Get().(*[]byte)
+	defer records.Put(s.out)
+	if small {
+		_, err = s.conn.plainConn.Write(s.Peek(nil))
+	} else {
+		err = s.conn.plainConn.writeSource(s)
+	}
+	if err == nil {
+		err = s.err
+	}
+	return err
+}
+
+func (s *sealed) Peek(buf []byte) []byte {
+	if len(s.rest) > 0 || s.err != nil {
+		return s.rest
+	}
+	b := s.src.Peek(buf[:min(len(buf), sealedPiece)])
+	if b = b[:min(len(b), sealedPiece)]; len(b) == 0 {
+		return nil
+	}
+	*s.out = (*s.out)[:0]
+	s.conn.records.capture = s.out
+	_, s.err = s.conn.tls.Write(b)
+	s.conn.records.capture = nil
+	s.src.Advance(len(b))
+	s.rest = *s.out
+	return s.rest
+}
+
+func (s *sealed) Advance(n int) { s.rest = s.rest[n:] }
+func (s *sealed) Held() int     { return s.src.Held() + maxSealed }
