@@ -218,9 +218,11 @@ func (s *Secure) Read(b []byte) (int, error) {
 
 // Write implements Conn.
 func (s *Secure) Write(b []byte) (int, error) {
+	if len(b) <= sealedPiece {
+		return s.tls.Write(b)
+	}
 	out := sealed{src: &whole{b, len(b)}, conn: s}
-	err := out.write(len(b) <= sealedPiece)
-	if err != nil {
+	if err := out.write(); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -230,7 +232,7 @@ func (s *Secure) Write(b []byte) (int, error) {
 func (s *Secure) WriteFrom(src Source) error {
 	s.plainConn.limitNotSent()
 	out := sealed{src: src, conn: s}
-	return out.write(false)
+	return out.write()
 }
 
 // Close implements Conn. If last is not nil, the TLS connection is ended too

@@ -1,12 +1,16 @@
 package conn
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/gopcp/pmcd/agents/rawio"
+)
 
 // A Source is a reply that is made while it is written. So a reply that is much longer than what it
 // is made of takes no memory while its client does not read.
 type Source interface {
 	// Peek returns the next bytes of the reply; none at the end. It may make them in buf, which
-	// has pieceLen bytes and is not kept.
+	// has slowPiece bytes or more and is not kept.
 	Peek(buf []byte) []byte
 
 	// Advance moves by n of the bytes that Peek has returned.
@@ -16,10 +20,15 @@ type Source interface {
 	Held() int
 }
 
-// pieceLen is the length of the pieces in which a Source is written, in bytes.
-const pieceLen = 64 << 10
+// The lengths of the pieces in which a Source is written, in bytes: until the client does not take
+// all of one, and afterwards. Fewer pieces wake a client that reads less often, and what it
+// does not take has to be made again.
+const (
+	quickPiece = rawio.MaxSyscallBytes
+	slowPiece  = 64 << 10
+)
 
-var pieces = sync.Pool{New: func() any { return new([pieceLen]byte) }}
+var pieces = sync.Pool{New: func() any { return new([quickPiece]byte) }}
 
 // A whole is a reply in memory as a Source.
 type whole struct {
@@ -31,13 +40,13 @@ func (w *whole) Peek([]byte) []byte { return w.rest }
 func (w *whole) Advance(n int)      { w.rest = w.rest[n:] }
 func (w *whole) Held() int          { return w.size }
 
-// write writes src with f, which returns what it cannot write without waiting. It reports whether
-// all is written, and how many bytes were.
-func write(src Source, f func(b []byte) (rest []byte, err error)) (n int, done bool, err error) {
-	buf := pieces.Get().(*[pieceLen]byte)
+// write writes src in pieces of size bytes with f, which returns what it cannot write without waiting. It
+// reports whether all is written, and how many bytes were.
+func write(src Source, size int, f func(b []byte) (rest []byte, err error)) (n int, done bool, err error) {
+	buf := pieces.Get().(*[quickPiece]byte)
 	defer pieces.Put(buf)
 	for {
-		b := src.Peek(buf[:])
+		b := src.Peek(buf[:size])
 		if len(b) == 0 {
 			return n, true, nil
 		}
@@ -72,15 +81,11 @@ type sealed struct {
 
 var records = sync.Pool{New: func() any { return new([]byte) }}
 
-// write writes s. Small says that it is one piece in memory.
-func (s *sealed) write(small bool) (err error) {
+// write writes s.
+func (s *sealed) write() error {
 	s.out = records.Get().(*[]byte)
 	defer records.Put(s.out)
-	if small {
-		_, err = s.conn.plainConn.Write(s.Peek(nil))
-	} else {
-		err = s.conn.plainConn.writeSource(s)
-	}
+	err := s.conn.plainConn.writeSource(s)
 	if err == nil {
 		err = s.err
 	}
@@ -91,7 +96,7 @@ func (s *sealed) Peek(buf []byte) []byte {
 	if len(s.rest) > 0 || s.err != nil {
 		return s.rest
 	}
-	b := s.src.Peek(buf[:min(len(buf), sealedPiece)])
+	b := s.src.Peek(buf[:sealedPiece])
 	if b = b[:min(len(b), sealedPiece)]; len(b) == 0 {
 		return nil
 	}

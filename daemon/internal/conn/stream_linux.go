@@ -200,7 +200,7 @@ func (c *linuxConn) WriteFrom(src Source) error {
 // maxNotSent is how many bytes of a Source the system takes beyond what the client's window has room
 // for. By default that is up to 4 MB on loopback: then 900 clients that asked for 16 MB each, and did
 // not read, had all of the memory that the system has for TCP, 2.3 GB.
-const maxNotSent = 128 << 10
+const maxNotSent = 256 << 10
 
 func (c *linuxConn) limitNotSent() {
 	if !c.peer.Unix {
@@ -210,7 +210,7 @@ func (c *linuxConn) limitNotSent() {
 
 // writeSource writes src, at the pace of the client if need be.
 func (c *linuxConn) writeSource(src Source) error {
-	_, done, err := write(src, c.writeNow)
+	_, done, err := write(src, quickPiece, c.writeNow)
 	if err == nil && !done {
 		err = c.writeSlowly(src)
 	}
@@ -273,7 +273,7 @@ func (s slowLinux) writeFrom(src Source) (n int, err error) {
 		s.session.BeforeWork()
 		var k int
 		var done bool
-		k, done, err = write(src, func(b []byte) ([]byte, error) { return s.writer.WriteFD(fd, b) })
+		k, done, err = write(src, slowPiece, func(b []byte) ([]byte, error) { return s.writer.WriteFD(fd, b) })
 		n += k
 		if done || err != nil {
 			return true

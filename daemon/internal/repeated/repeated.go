@@ -145,23 +145,75 @@ func (r *Reply) Peek(buf []byte) []byte {
 	buf = buf[:len(buf)&^3]
 	n := 0
 	for n < len(buf) && p.part <= 2*len(r.order) {
-		n += r.fill(buf[n:], &p)
+		if p.off == 0 {
+			k := r.fillSets(buf[n:], &p)
+			n += k + r.fillBlocks(buf[n+k:], &p)
+		}
+		if n < len(buf) && p.part <= 2*len(r.order) {
+			n += r.fill(buf[n:], &p)
+		}
 	}
 	r.next, r.peeked = p, n-drop
 	return buf[drop:n]
 }
 
+// fillSets makes value sets as long as buf has room for whole ones.
+func (r *Reply) fillSets(buf []byte, p *position) (n int) {
+	i := p.part - 1
+	if i < 0 {
+		return 0
+	}
+	for ; i < len(r.order); i++ {
+		s := &r.sets[r.order[i]]
+		values := r.mem[s.start:s.blocks]
+		if len(values) > len(buf)-n {
+			break
+		}
+		set := buf[n : n+len(values)]
+		copy(set, values)
+		n += len(values)
+		if s.blocks < s.end {
+			setOffsets(set, setLen+4, p.blocks)
+			p.blocks += s.end - s.blocks
+		}
+		p.part++
+	}
+	return n
+}
+
+// fillBlocks makes the blocks of value sets as long as buf has room for all of a set.
+func (r *Reply) fillBlocks(buf []byte, p *position) (n int) {
+	i := p.part - 1 - len(r.order)
+	if i < 0 {
+		return 0
+	}
+	for ; i < len(r.order); i++ {
+		s := &r.sets[r.order[i]]
+		blocks := r.mem[s.blocks:s.end]
+		if len(blocks) > len(buf)-n {
+			break
+		}
+		n += copy(buf[n:], blocks)
+		p.part++
+	}
+	return n
+}
+
+// setOffsets adds where the blocks of a value set begin to their offsets, which are every second
+// word of b from at on.
+func setOffsets(b []byte, at, blocks int) {
+	for ; at < len(b); at += valueLen {
+		word := binary.BigEndian.Uint32(b[at:])
+		binary.BigEndian.PutUint32(b[at:], word+uint32(blocks/4))
+	}
+}
+
 // fill makes the rest of the part of p, or as much of it as buf has room for.
 func (r *Reply) fill(buf []byte, p *position) (n int) {
-	all := r.part(p.part)
-	n = copy(buf, all[p.off:])
+	n = copy(buf, r.part(p.part)[p.off:])
 	if i := p.part - 1; i >= 0 && i < len(r.order) {
 		if s := r.sets[r.order[i]]; s.blocks < s.end {
-			// The offsets of blocks are every second word from the fourth on.
-			for at := max(setLen+4, (p.off+7)&^7) - p.off; at < n; at += valueLen {
-				word := binary.BigEndian.Uint32(buf[at:])
-				binary.BigEndian.PutUint32(buf[at:], word+uint32(p.blocks/4))
-			}
+			setOffsets(buf[:n], max(setLen+4, (p.off+7)&^7)-p.off, p.blocks)
 		}
 	}
 	p.move(r, n)
