@@ -52,6 +52,8 @@ var attackScenarios = []attackScenario{
 	{name: "unread-tls", about: "the same in TLS",
 		attack: attack.Attack{Conns: 900}, setup: setup{tls: rsaKey},
 		script: func(m *attack.Metrics) func(int) attack.Script { return attack.InTLS(m.Repeats()) }},
+	{name: "read-repeats", about: "100 clients read such replies",
+		attack: attack.Attack{Conns: 100}, script: (*attack.Metrics).ReadRepeats},
 	{name: "large", about: "100 clients fetch a value of 10 MiB, half of which do not read it",
 		attack: attack.Attack{Conns: 100}, setup: setup{delay: time.Nanosecond}, script: (*attack.Metrics).Distinct},
 	{name: "profiles-waiting", about: "1,000 clients with profiles of 24 KiB wait for an agent",

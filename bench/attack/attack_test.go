@@ -27,6 +27,7 @@ func TestScripts(t *testing.T) {
 		"stream":               metrics.Stream(),
 		"unread":               metrics.Unread(15<<20, 3),
 		"unread repeats":       metrics.Repeats(),
+		"read repeats":         metrics.ReadRepeats(),
 		"profiles waiting":     metrics.Waiting(1000),
 		"large":                metrics.Distinct(),
 		"in TLS and not":       Both(InTLS(metrics.Repeats()), 2, metrics.Small()),

@@ -61,11 +61,21 @@ func (m *Metrics) Unread(size, requests int) func(int) Script {
 // Repeats sends one request of some 46 KB that repeats two metrics, with a reply of nearly 16 MiB,
 // and reads nothing.
 func (m *Metrics) Repeats() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), all(0), m.repeats()), Unread: true}
+	return func(int) Script { return s }
+}
+
+// ReadRepeats is Repeats for clients that read, and send the request again and again.
+func (m *Metrics) ReadRepeats() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), all(0)), Wait: true, Repeat: [][]byte{m.repeats()}}
+	return func(int) Script { return s }
+}
+
+func (m *Metrics) repeats() []byte {
 	const size = 16 << 20
 	ids := []pdu.PMID{m.Wide, m.Few, m.Wide, m.Few, m.Wide, m.Few, m.Wide, m.Few, m.Wide}
 	n := (size - 1024) * len(ids) / max(1, 5*m.WideLen+4*m.FewLen)
-	s := Script{Once: slices.Concat(hello(), all(0), Fetch(0, max(1, min(MaxPMIDs, n)), ids...)), Unread: true}
-	return func(int) Script { return s }
+	return Fetch(0, max(1, min(MaxPMIDs, n)), ids...)
 }
 
 // Waiting fetches all metrics of an agent, with a profile that leaves all instances of them, and as
