@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // bareHost makes a directory tree with pmcd, pmcdctl, the libraries that they need and
@@ -199,7 +199,7 @@ func TestPeerEmbedded(t *testing.T) {
 						out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents", "pmda.version")
 						return strings.Contains(out, served)
 					})
-					if !strings.Contains(out, served) || !strings.Contains(out, fmt.Sprintf("value %q", pmcd.Version)) || !strings.Contains(out, `"pmcd_config":"embedded"`) {
+					if !strings.Contains(out, served) || !strings.Contains(out, fmt.Sprintf("value %q", pcpconf.Version)) || !strings.Contains(out, `"pmcd_config":"embedded"`) {
 						t.Errorf("%s:\n%s", host, out)
 					}
 				}

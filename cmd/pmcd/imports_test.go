@@ -113,7 +113,7 @@ mmv/mmvtest: agents/internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 openmetrics: agents agents/internal/nametree agents/internal/savefile agents/launch/roothelper agents/serve
   pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular golang.org/x/text
-pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular
+pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular pmcdconf/pcpconf
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
   agents/safepath pdu pmcdconf/pcpconf pmcdconf/regular
@@ -154,7 +154,7 @@ in cmd/pmcd/internal
 # What all others may use.
 message: agents/logtext
 logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
-version: agents/builtin/pmcd
+version: pmcdconf/pcpconf
 # What pmcd is told.
 cli: ./logging agents/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
@@ -165,7 +165,7 @@ grouplimit: pmcdconf/regular github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
 background: ./cli ./logging ./systemd agents/launch/child agents/safepath pmcdconf/regular golang.org/x/sys
 ctl: agents/safepath pmcdconf/regular
-status: ./cli ./ctl agents/builtin/pmcd daemon
+status: ./cli ./ctl daemon pmcdconf/pcpconf
 # Agents.
 privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
   agents/logtext agents/safepath agents/serve pmcdconf pmcdconf/regular golang.org/x/sys

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/launch/shared"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
@@ -105,7 +104,7 @@ func complete(opt *cli.Options, warn bool, stderr io.Writer) error {
 	}
 	if opt.Embedded {
 		if _, ok := os.LookupEnv("PCP_VERSION"); !ok { // agents get it from pcp.conf otherwise
-			os.Setenv("PCP_VERSION", pmcd.Version)
+			os.Setenv("PCP_VERSION", pcpconf.Version)
 		}
 	} else if err := pcpconf.SetEnv(); err != nil && warn { // options may be sufficient
 		fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)

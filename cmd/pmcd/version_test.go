@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // All options for it print the same version. For C pmcd -V is an option that
@@ -21,7 +21,7 @@ func TestVersion(t *testing.T) {
 		var stdout, stderr strings.Builder
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
-		want := regexp.MustCompile(`^` + args[0] + ` \d+\.\d+\.\d+(\+git\.[0-9a-f]{12}(\.dirty)?)?, with the behaviour of PCP ` + regexp.QuoteMeta(pmcd.Version) + `\n$`)
+		want := regexp.MustCompile(`^` + args[0] + ` \d+\.\d+\.\d+(\+git\.[0-9a-f]{12}(\.dirty)?)?, with the behaviour of PCP ` + regexp.QuoteMeta(pcpconf.Version) + `\n$`)
 		if err != nil || !want.MatchString(stdout.String()) || stderr.Len() > 0 {
 			t.Errorf("%q: %v\n%s%s", args, err, &stdout, &stderr)
 		}

@@ -12,6 +12,10 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
+// Version is the version of PCP whose behaviour pmcd implements: the value of pmcd.version and,
+// without a pcp.conf, of PCP_VERSION.
+const Version = "7.2.1"
+
 // maxFile is the largest pcp.conf in bytes. It bounds time and memory.
 const maxFile = 1 << 20
 

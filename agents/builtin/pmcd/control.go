@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/zone"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // controlMetrics is cluster 0: settings and properties of pmcd.
@@ -19,7 +20,7 @@ var controlMetrics = []metric{
 	{4, "pmcd.control.timeout", u32, 0, discrete, sec, word(func(f *fetch) uint32 { return seconds(f.status().Timeout) }), storeInt(setTimeout)},
 	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return zone.Text(time.Now(), f.location()) }), nil},
 	{6, "pmcd.simabi", str, 0, discrete, none, text(func(*fetch) string { return simABI }), nil},
-	{7, "pmcd.version", str, 0, discrete, none, text(func(*fetch) string { return Version }), nil},
+	{7, "pmcd.version", str, 0, discrete, none, text(func(*fetch) string { return pcpconf.Version }), nil},
 	{8, "pmcd.control.register", i32, indomRegisters, discrete, none, registers, storeRegisters},
 	{9, "pmcd.control.traceconn", i32, 0, discrete, none, traceBit(TraceConn), storeTraceBit(TraceConn)},
 	{10, "pmcd.control.tracepdu", i32, 0, discrete, none, traceBit(TracePDU), storeTraceBit(TracePDU)},

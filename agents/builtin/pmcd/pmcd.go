@@ -25,10 +25,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Version is the version of PCP whose behaviour pmcd implements. It is the value of
-// pmcd.version.
-const Version = "7.2.1"
-
 // A Config says which files the Agent reads. A path that is empty is not read.
 type Config struct {
 	RunDir      string // PCP_RUN_DIR: has the files pmproxy.pid and pmie.pid

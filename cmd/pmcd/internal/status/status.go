@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // Serve serves the state of a daemon on its status socket, for pmcdctl, until stop
@@ -43,7 +43,7 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 	now := time.Now()
 	by := func(t time.Time) time.Time { return byNow(t, now) }
 	r := &ctl.Report{
-		Version:   pmcd.Version,
+		Version:   pcpconf.Version,
 		Build:     version,
 		PID:       os.Getpid(),
 		UID:       os.Geteuid(),

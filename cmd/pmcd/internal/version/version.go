@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // release is the version of the sources. Between two releases it is the next one.
@@ -60,5 +60,5 @@ func fromInfo(info *debug.BuildInfo) string {
 
 // Text returns what -V and --version print.
 func Text(name, version string) string {
-	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version, pmcd.Version)
+	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version, pcpconf.Version)
 }
