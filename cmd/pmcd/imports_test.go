@@ -156,7 +156,8 @@ message: agents/logtext
 logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
 version: pmcdconf/pcpconf
 # What pmcd is told.
-cli: ./logging agents/logtext agents/serve/getopt daemon
+rundir:
+cli: ./logging ./rundir agents/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
 clientcert: pmcdconf pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload

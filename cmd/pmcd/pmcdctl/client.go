@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/clientcert"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/rundir"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -60,7 +60,7 @@ func (f *clientFlags) dial(ctx context.Context, host string, reconnect bool, std
 	var sockets []string
 	if host == "" && os.Getenv("PMCD_HOST") == "" {
 		setEnv(stderr)
-		sockets = cli.Sockets("/", os.Geteuid(), os.Getenv)
+		sockets = rundir.Sockets("/", os.Geteuid(), os.Getenv)
 	}
 	return metrics.Dial(ctx, host, sockets, o)
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/rundir"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 )
 
@@ -73,7 +73,7 @@ func requestReport(ctx context.Context, socket string, stderr io.Writer) (*ctl.R
 		return ask(ctx, []string{socket})
 	}
 	setEnv(stderr)
-	return ask(ctx, cli.Sockets("/", os.Geteuid(), os.Getenv))
+	return ask(ctx, rundir.Sockets("/", os.Geteuid(), os.Getenv))
 }
 
 // ask tries the sockets in their order, and returns the report of the first pmcd that

@@ -1,14 +1,9 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/rundir"
 )
 
 // PlaceFiles sets the paths of the socket and the log, unless options or the environment
@@ -16,7 +11,7 @@ import (
 // socket, and messages go to the standard error output.
 func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string) {
 	if opt.Socket == "" {
-		dir, err := ownDir(filepath.Join(root, "run/pcp"), uid, getenv)
+		dir, err := rundir.Find(filepath.Join(root, "run/pcp"), uid, getenv)
 		if err != nil {
 			opt.Mistake("no Unix domain socket: {error}", "error", err)
 		} else {
@@ -27,7 +22,7 @@ func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string)
 		opt.Log = filepath.Join(dir, "pmcd.log")
 	}
 	if opt.Log == "" {
-		dir, err := ownDir(filepath.Join(root, "var/log/pcp"), uid, getenv)
+		dir, err := rundir.Find(filepath.Join(root, "var/log/pcp"), uid, getenv)
 		if err != nil {
 			opt.Warn("no log file: {error}", "error", err)
 			opt.Log = "-"
@@ -36,89 +31,6 @@ func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string)
 		}
 	}
 }
-
-// ownDir returns a directory for files of this user, and creates it if it does not exist.
-// It is the first of ownDirs that can be used: system for root, or a directory in
-// $XDG_RUNTIME_DIR or in $TMPDIR.
-func ownDir(system string, uid int, getenv func(string) string) (string, error) {
-	var why []string
-	for _, d := range ownDirs(system, uid, getenv) {
-		err := makeOwn(d.path, d.mode, uid)
-		if err == nil {
-			return d.path, nil
-		}
-		why = append(why, err.Error())
-	}
-	return "", errors.New(strings.Join(why, "; "))
-}
-
-// An ownedDir is a directory for files of one user.
-type ownedDir struct {
-	path string
-	mode fs.FileMode // if it has to be made
-}
-
-// ownDirs returns the directories that ownDir tries, in that order.
-func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDir) {
-	if uid == 0 {
-		dirs = append(dirs, ownedDir{system, 0o755})
-	}
-	if run := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-		dirs = append(dirs, ownedDir{filepath.Join(run, "pcp"), 0o700})
-	}
-	tmp := getenv("TMPDIR")
-	if !filepath.IsAbs(tmp) {
-		tmp = "/tmp"
-	}
-	return append(dirs, ownedDir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
-}
-
-// makeOwn creates a directory, or accepts an existing one. It returns an error if a user
-// other than uid and root can have created the directory, or can change files in it: in
-// /tmp, another user may have created a directory or a link of that name before.
-func makeOwn(path string, mode fs.FileMode, uid int) error {
-	if err := checkParent(path, uid); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return checkOwn(path, uid)
-}
-
-// checkOwn returns an error if path is not a directory that only uid can use.
-func checkOwn(path string, uid int) error {
-	fi, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return err
-	case !fi.IsDir():
-		return fmt.Errorf("%s: not a directory", path)
-	case owner(fi) != uid:
-		return fmt.Errorf("%s: belongs to user %d", path, owner(fi))
-	case fi.Mode()&0o022 != 0:
-		return fmt.Errorf("%s: others can write to it", path)
-	}
-	if err := syscall.Access(path, 0x3); err != nil { // W_OK|X_OK
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// checkParent returns an error if a user other than uid and root can replace the file at
-// path.
-func checkParent(path string, uid int) error {
-	parent, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	if by := owner(parent); by != uid && by != 0 || parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%s: others can replace it", path)
-	}
-	return nil
-}
-
-func owner(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
 
 // PIDFile returns the path of the file with the process id, for scripts and
 // service managers; "" if no directory is known for it.
@@ -131,34 +43,6 @@ func (opt *Options) PIDFile(getenv func(string) string) string {
 		return filepath.Join(filepath.Dir(opt.Socket), name)
 	}
 	return ""
-}
-
-// Sockets returns the paths that the Unix domain socket of a pmcd on this host may have,
-// the most likely first: PMCD_SOCKET alone if it is set; in PCP_RUN_DIR, which PCP's
-// configuration sets; in the directories that a pmcd of this user would use, if they exist
-// and only this user can change them; and in /run/pcp.
-func Sockets(root string, uid int, getenv func(string) string) []string {
-	if path := getenv("PMCD_SOCKET"); path != "" {
-		return []string{path}
-	}
-	system := filepath.Join(root, "run/pcp")
-	var dirs []string
-	if dir := getenv("PCP_RUN_DIR"); dir != "" {
-		dirs = append(dirs, dir)
-	}
-	for _, d := range ownDirs(system, uid, getenv) {
-		// Any user can make a directory in /tmp, and answer there in place of a pmcd.
-		if d.path == system || checkParent(d.path, uid) == nil && checkOwn(d.path, uid) == nil {
-			dirs = append(dirs, d.path)
-		}
-	}
-	var paths []string
-	for _, dir := range append(dirs, system) {
-		if path := filepath.Join(dir, "pmcd.socket"); !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 // HostPaths returns the variables of the environment that built-in agents need if
