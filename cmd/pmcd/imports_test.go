@@ -153,6 +153,7 @@ session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./r
 in cmd/pmcd/internal
 # What all others may use.
 message: agents/logtext
+table: ./message
 logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
 version: pmcdconf/pcpconf
 # What pmcd is told.
@@ -187,11 +188,10 @@ pmcdtest: ./peer agents agents/testutil agents/wire pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal
-table: cmd/pmcd/internal/message
 scale: pdu pdu/pmapi
-metrics: ./table cmd/pmcd/internal/message pdu pdu/pmapi
+metrics: cmd/pmcd/internal/message cmd/pmcd/internal/table pdu pdu/pmapi
 watch: ./metrics ./scale cmd/pmcd/internal/message pdu golang.org/x/sys
-compare: ./metrics ./table pdu pdu/pmapi pmcdconf/regular
+compare: ./metrics cmd/pmcd/internal/table pdu pdu/pmapi pmcdconf/regular
 
 # The exporter for Prometheus. Only web knows HTTP and text formats, only gather knows pmcd.
 in cmd/pmcd/pmcd-prometheus/internal

@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -107,7 +108,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, print pr
 	}
 	defer leave()
 	if os.Geteuid() != 0 {
-		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, userName(int64(os.Geteuid())))
+		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, message.UserName(int64(os.Geteuid())))
 	}
 	c := &checker{opt: opt, dir: dir, trust: trust,
 		opener: open.New(open.Config{Builtin: open.Builtin, Log: slog.New(slog.DiscardHandler)})}

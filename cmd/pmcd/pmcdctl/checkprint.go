@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 )
 
 // A printFunc prints the results of trials.
@@ -49,7 +50,7 @@ func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) error 
 		if d == 0 {
 			return "-"
 		}
-		return micros(max(d.Microseconds(), 1))
+		return message.Micros(max(d.Microseconds(), 1))
 	}
 	p := table.New(w)
 	p.Line("AGENT\tDOMAIN\tKIND\tSTART\tDESC\tFETCH\tRESULT")

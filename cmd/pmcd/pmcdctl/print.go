@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 )
 
 // ago is the time since an event, for a sentence.
@@ -51,32 +52,12 @@ func age(d time.Duration) string {
 	return "<1s"
 }
 
-// micros is a time in microseconds, with three digits.
-func micros(us int64) string {
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%dus", us)
-	case us < 999500:
-		return fmt.Sprintf("%.3gms", float64(us)/1e3)
-	case us < 99950*1000:
-		return fmt.Sprintf("%.3gs", float64(us)/1e6)
-	}
-	return fmt.Sprintf("%.0fs", float64(us)/1e6)
-}
-
-func userName(uid int64) string {
-	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
-		return "user " + u.Username
-	}
-	return fmt.Sprintf("user %d", uid)
-}
-
 // groupName returns the user of "uid N" as the table of clients shows it, and any other
 // text, which is a host, unchanged.
 func groupName(text string) string {
 	if number, ok := strings.CutPrefix(text, "uid "); ok {
 		if uid, err := strconv.ParseInt(number, 10, 64); err == nil {
-			return userName(uid)
+			return message.UserName(uid)
 		}
 	}
 	return text

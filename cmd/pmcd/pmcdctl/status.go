@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/rundir"
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
 )
 
 // askTime is how long a pmcd may take to report its state.
@@ -159,7 +159,7 @@ func since(r *ctl.Report, t time.Time) string {
 
 // printDaemon writes what there is of pmcd itself.
 func printDaemon(p *table.Printer, r *ctl.Report) {
-	p.Line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r, r.Started))
+	p.Line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, message.UserName(int64(r.UID)), since(r, r.Started))
 	if r.Embedded {
 		p.Line("configuration: embedded")
 	} else {
@@ -201,7 +201,7 @@ func printAgents(p *table.Printer, r *ctl.Report) {
 			pid = fmt.Sprint(a.PID)
 		}
 		if a.Requests > 0 {
-			mean, most = micros(a.MeanUS), micros(a.MaxUS)
+			mean, most = message.Micros(a.MeanUS), message.Micros(a.MaxUS)
 		}
 		p.Line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
 			a.Name, a.Domain, a.Kind, a.State, since(r, a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
@@ -258,7 +258,7 @@ func printClients(p *table.Printer, r *ctl.Report) {
 	for _, c := range r.Clients[:min(len(r.Clients), few)] {
 		name := "-"
 		if c.UID != nil {
-			name = userName(*c.UID)
+			name = message.UserName(*c.UID)
 		}
 		who := c.Whoami
 		if c.Container != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/user"
 	"strings"
 	"syscall"
 	"unicode"
@@ -54,4 +55,25 @@ func Errno(err error) error {
 		return errno
 	}
 	return err
+}
+
+// Micros returns a number of microseconds as text, with three digits.
+func Micros(us int64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%dus", us)
+	case us < 999500:
+		return fmt.Sprintf("%.3gms", float64(us)/1e3)
+	case us < 99950*1000:
+		return fmt.Sprintf("%.3gs", float64(us)/1e6)
+	}
+	return fmt.Sprintf("%.0fs", float64(us)/1e6)
+}
+
+// UserName returns "user NAME", or "user UID" if the user has no name.
+func UserName(uid int64) string {
+	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
+		return "user " + u.Username
+	}
+	return fmt.Sprintf("user %d", uid)
 }

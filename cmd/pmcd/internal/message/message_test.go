@@ -35,3 +35,11 @@ func TestJSONEncoder(t *testing.T) {
 		t.Errorf("decoded: %q, %v", got, err)
 	}
 }
+
+func TestMicros(t *testing.T) {
+	for us, want := range map[int64]string{0: "0us", 999: "999us", 1000: "1ms", 12345: "12.3ms", 999499: "999ms", 999500: "1s", 1234567: "1.23s", 61e6: "61s", 12345678901: "12346s"} {
+		if got := Micros(us); got != want {
+			t.Errorf("Micros(%d) = %s, want %s", us, got, want)
+		}
+	}
+}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 )
 
 // Print writes a report for people.

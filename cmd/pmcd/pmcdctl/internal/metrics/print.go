@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )

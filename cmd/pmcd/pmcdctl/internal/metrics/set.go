@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
