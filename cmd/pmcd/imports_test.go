@@ -180,6 +180,8 @@ open: ./privsep access agents agents/builtin/cifs agents/builtin/jbd2 agents/bui
   agents/transport/container agents/wire pmcdconf
 verify: ./cli ./open ./privsep access agents/launch/child agents/launch/dsohost agents/launch/goplugin
   daemon pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload
+checkagents: ./cli ./ctl ./embedded ./message ./open ./privsep ./table access agents/launch/child agents/launch/roothelper
+  agents/logtext agents/transport agents/wire pdu pmcdconf pmcdconf/regular pmnsload golang.org/x/sys agents/safepath
 # For tests.
 booted: ./peer
 pathtrace:
@@ -266,7 +268,7 @@ var onlyIn = map[string][]string{
 	"go.uber.org/zap/zapcore": {"cmd/pmcd/internal/logging"},
 }
 
-// mustNotLink is what a program must not contain.
+// mustNotLink is what a program must not contain. DIRECTORY/... is all packages there.
 var mustNotLink = map[string][]string{
 	// A client, the exporter and what they need are nothing to a daemon.
 	"cmd/pmcd": {
@@ -274,7 +276,18 @@ var mustNotLink = map[string][]string{
 		"github.com/prometheus/client_golang", "github.com/prometheus/client_model",
 		"github.com/prometheus/common", "google.golang.org/protobuf",
 	},
-	"cmd/pmcd/pmcdctl": {"github.com/prometheus/client_model", "github.com/prometheus/common", "google.golang.org/protobuf"},
+	"cmd/pmcd/pmcdctl": append([]string{
+		"net/http", "github.com/prometheus/client_model", "github.com/prometheus/common", "google.golang.org/protobuf",
+	}, notForClients...),
+	"cmd/pmcd/pmcd-prometheus": notForClients,
+}
+
+// notForClients is what clients of pmcd must not contain: the daemon and its agents, and what
+// only these need.
+var notForClients = []string{
+	"agents", "agents/builtin/...", "agents/launch/...", "agents/pmda/...", "agents/serve/...", "agents/transport/...", "agents/wire",
+	"cmd/pmcd/internal/cli", "cmd/pmcd/internal/logging", "daemon/...", "etc", "plugin", "pmnsload",
+	"github.com/fsnotify/fsnotify", "github.com/prometheus/procfs", "go.uber.org/zap",
 }
 
 func TestImports(t *testing.T) {
@@ -326,6 +339,17 @@ func TestImports(t *testing.T) {
 		for _, allowed := range row {
 			if !slices.ContainsFunc(p.Imports, func(i string) bool { return within(i)(allowed) }) {
 				t.Errorf("%s does not import %s, which is in its row of mayImport", name, allowed)
+			}
+		}
+	}
+	for program, list := range mustNotLink {
+		for _, name := range list {
+			exists := standard[name] || strings.Contains(strings.TrimSuffix(name, "/..."), ".") // or a module of others
+			for pkg := range ours {
+				exists = exists || within(module+"/"+pkg)(name)
+			}
+			if !exists {
+				t.Errorf("%s must not link %s, which does not exist", program, name)
 			}
 		}
 	}
@@ -416,12 +440,16 @@ func listPackages(t *testing.T) (ours map[string]listedPackage, standard map[str
 }
 
 // within returns a function that reports whether the tables mean the import path by the
-// name: of a package of our module exactly this one, of a module of others any package.
+// name: of a package of our module or of the standard library exactly this one, of a module of
+// others any package, and of DIRECTORY/... any package of our module there.
 func within(path string) func(name string) bool {
 	return func(name string) bool {
+		if dir, ok := strings.CutSuffix(name, "/..."); ok {
+			return strings.HasPrefix(path+"/", module+"/"+dir+"/")
+		}
 		if strings.Contains(name, ".") {
 			return path == name || strings.HasPrefix(path, name+"/")
 		}
-		return path == module+"/"+name
+		return path == module+"/"+name || path == name
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/shared"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/checkagents"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
@@ -56,12 +57,15 @@ func main() {
 // run runs the program and returns its exit code.
 func run(args []string, stderr io.Writer) int {
 	syscall.Umask(0o22) // agents inherit it
-	launcher, err := background.FindLauncher()
-	if err != nil {
-		fmt.Fprintf(stderr, "pmcd: %v\n", err)
+	opt, err := cli.Parse(args)
+	if opt.CheckAgents {
+		return checkAgents(opt, err, stderr)
+	}
+	launcher, launcherErr := background.FindLauncher()
+	if launcherErr != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", launcherErr)
 		return cli.NotStarted(stderr)
 	}
-	opt, err := cli.Parse(args)
 	opt.Service = opt.Managed || os.Getenv("NOTIFY_SOCKET") != ""
 	if err != nil {
 		code, failure := opt.Reject(err, versionText(), os.Stdout, stderr)
@@ -83,6 +87,18 @@ func run(args []string, stderr io.Writer) int {
 		return background.Start(stderr)
 	}
 	return serve(opt, launcher, stderr)
+}
+
+// checkAgents is pmcd --check-agents. err is that of the command line. It returns the exit code.
+func checkAgents(opt *cli.Options, err error, stderr io.Writer) int {
+	if err != nil {
+		code, _ := opt.Reject(err, versionText(), os.Stdout, stderr)
+		return code
+	}
+	if err = checkagents.Prepare(); err == nil {
+		err = complete(opt, true, stderr)
+	}
+	return checkagents.Run(opt, err, os.Stdout, stderr)
 }
 
 // versionText returns what -V and --version print.

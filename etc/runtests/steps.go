@@ -95,7 +95,7 @@ func groups(name string) [][]step {
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
 		beside[1] = append(beside[1],
 			tests("what builds programs", []string{"./agents/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
-			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
+			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/internal/checkagents", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
 		return slices.Concat(beside, machines, [][]step{
 			{tests("PCP's agents, another release of PCP", others, "-count=1", "-p=1")},
 			{tests("the daemon, fuzzed", fuzzed, "-count=1")},

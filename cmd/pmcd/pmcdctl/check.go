@@ -1,36 +1,24 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"strings"
-	"sync"
-	"time"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
-	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmnsload"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 )
 
-// checkCommand is pmcdctl check-agents.
+// checkCommand is pmcdctl check-agents. pmcd does it, which has all agents in it.
 func checkCommand(code *int) *cobra.Command {
-	opt := new(cli.Options)
-	startTime, answerTime := seconds(3), seconds(5)
-	asJSON := false
+	var config, namespace string
+	var embedded, asJSON bool
+	start, answer := seconds(3), seconds(5)
 	cmd := &cobra.Command{
 		Use:   "check-agents [flags] [NAME...]",
 		Short: "start agents of pmcd.conf, get a metric from each, and end them",
@@ -40,195 +28,61 @@ value of one metric from each, and end them.
 Agents start as under pmcd, at the same time and with the rights of the caller.
 They run in a temporary directory. If root runs this, an agent that pmcd would not
 start as root is started as the user that pmcd becomes. A running pmcd is not
-affected. An agent that listens at a port or path that is in use is not started.`,
+affected. An agent that listens at a port or path that is in use is not started.
+
+This runs "pmcd --check-agents" of the same build.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			*code = exitNone
-			opt.HandshakeTimeout = time.Duration(startTime) * time.Second
-			opt.Timeout = time.Duration(answerTime) * time.Second
-			print := printTrials
-			if asJSON {
-				print = printTrialsJSON
+			path, err := findProgram("pmcd", os.Executable, exec.LookPath)
+			if err != nil {
+				return err
 			}
-			good, err := checkAgents(cmd.Context(), opt, names, print, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			switch {
-			case good:
-				*code = exitOK
-			case err == nil:
-				*code = exitProblems
+			if err := sameBuild(cmd.Context(), path); err != nil {
+				return err
 			}
-			return err
+			args := []string{programName, "--check-agents", "-q", start.String(), "-t", answer.String()}
+			for _, o := range []struct {
+				name, value string
+				given       bool
+			}{
+				{"--config=", config, config != ""}, {"--namespace=", namespace, namespace != ""},
+				{"--embedded", "", embedded}, {"--json", "", asJSON},
+			} {
+				if o.given {
+					args = append(args, o.name+o.value)
+				}
+			}
+			args = slices.Concat(args, []string{"--"}, names)
+			return fmt.Errorf("%s: %w", path, syscall.Exec(path, args, os.Environ()))
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&opt.Config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
-	f.StringVarP(&opt.Namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
-	f.BoolVar(&opt.Embedded, "embedded", false, "compiled-in configuration, even if PCP is installed")
+	f.StringVarP(&config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
+	f.StringVarP(&namespace, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
+	f.BoolVar(&embedded, "embedded", false, "compiled-in configuration, even if PCP is installed")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.VarP(&startTime, "start", "q", "`seconds` for an agent to start")
-	f.VarP(&answerTime, "answer", "t", "`seconds` for an agent to answer")
+	f.VarP(&start, "start", "q", "`seconds` for an agent to start")
+	f.VarP(&answer, "answer", "t", "`seconds` for an agent to answer")
+	cmd.MarkFlagsMutuallyExclusive("embedded", "config")
+	cmd.MarkFlagsMutuallyExclusive("embedded", "namespace")
 	return cmd
 }
 
-// A trial is the test of one agent, and its result.
-type trial struct {
-	spec   pmcdconf.Agent
-	metric metric
-
-	// How long each step took; 0 if it did not come to that.
-	start, desc, fetch time.Duration
-
-	untrusted *roothelper.Untrusted // why it is not started as root; nil if it is, or as any other user
-
-	note   string   // a note for the admin about an agent that works
-	err    error    // why the test has failed
-	output []string // last lines of its standard error output and of its log
-}
-
-// checkAgents tests agents, prints the results, and reports whether all of them work.
-func checkAgents(ctx context.Context, opt *cli.Options, names []string, print printFunc, stdout, stderr io.Writer) (bool, error) {
-	conf, tree, err := load(ctx, opt, stderr)
+// sameBuild returns an error unless the program is the pmcd of this build. PCP's pmcd takes an option
+// that it does not know for a request for help, and exits with 0.
+func sameBuild(ctx context.Context, path string) error {
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Args[0] = programName // by its name, PCP's scripts would take it for the daemon
+	// With NOTIFY_SOCKET, pmcd would be a service.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NOTIFY_SOCKET=") })
+	out, err := cmd.Output()
 	if err != nil {
-		return false, err
+		return fmt.Errorf("%s --version: %w", path, err)
 	}
-	where := cmp.Or(opt.Config, "the embedded configuration")
-	trials, err := newTrials(where, conf.Agents, names, firstMetrics(tree))
-	if err != nil {
-		return false, err
+	said, _, _ := strings.Cut(string(out), "\n")
+	own := version.Of(build)
+	if want := strings.TrimSpace(version.Text("pmcd", own)); said != want {
+		return fmt.Errorf("%s is of another build than this pmcdctl, which is %s: its version is %q; install both from the same build", path, own, said)
 	}
-	trust := privsep.NewTrustCheck(opt.ConfigFile(), opt.User, os.Getenv)
-	if trust != nil && trust.Problem != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", programName, trust.Problem)
-	}
-	for _, t := range trials {
-		t.untrusted = trust.Untrusted(&t.spec, open.Builtin.Has)
-	}
-	dir, leave, err := ownWorkDir(trials)
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	if os.Geteuid() != 0 {
-		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, message.UserName(int64(os.Geteuid())))
-	}
-	c := &checker{opt: opt, dir: dir, trust: trust,
-		opener: open.New(open.Config{Builtin: open.Builtin, Log: slog.New(slog.DiscardHandler)})}
-	var wg sync.WaitGroup
-	for _, t := range trials {
-		if t.spec.Domain == pmcdconf.RootDomain { // the others connect to it
-			c.try(ctx, t)
-		}
-	}
-	for _, t := range trials {
-		if t.spec.Domain != pmcdconf.RootDomain {
-			wg.Go(func() { c.try(ctx, t) })
-		}
-	}
-	wg.Wait()
-	err = print(stdout, trials, trust)
-	return !slices.ContainsFunc(trials, func(t *trial) bool { return t.err != nil }), cmp.Or(ctx.Err(), err)
-}
-
-// load reads the configuration and the name space.
-func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Config, *pmnsload.Tree, error) {
-	opt.Named = opt.Config != "" || opt.Namespace.Path != ""
-	if opt.Embedded && opt.Named {
-		return nil, nil, errors.New("--embedded does not go with -c or -n")
-	}
-	if opt.Embedded || !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
-		e, err := embedded.Load(false)
-		if err != nil {
-			return nil, nil, err
-		}
-		return e.Conf, e.Names, nil
-	}
-	setEnv(stderr)
-	if err := opt.Complete(os.Getenv); err != nil {
-		return nil, nil, err
-	}
-	conf, err := pmcdconf.ParseFile(ctx, opt.Config, pmcdconf.Options{})
-	if conf != nil {
-		for _, p := range conf.Problems {
-			fmt.Fprintln(stderr, p.Error())
-		}
-	}
-	switch {
-	case conf == nil:
-		return nil, nil, fmt.Errorf("cannot read the configuration: %w", err)
-	case err != nil:
-		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.Config, err)
-	}
-	tree, err := opt.Namespace.Load()
-	return conf, tree, err
-}
-
-// A metric is the metric that an agent is asked for.
-type metric struct {
-	name    string
-	entry   pmnsload.Entry // Leaf, or Dynamic: the agent tells what is below
-	present bool
-}
-
-// firstMetrics returns a metric of each domain, the first in the name space. One
-// that is in the name space itself is preferred.
-func firstMetrics(tree *pmnsload.Tree) map[int]metric {
-	first := make(map[int]metric)
-	for e := range tree.All("") {
-		domain := e.Domain
-		if e.Kind == pmnsload.Leaf {
-			domain = e.PMID.Domain()
-		}
-		if m := first[domain]; !m.present || m.entry.Kind == pmnsload.Dynamic && e.Kind == pmnsload.Leaf {
-			first[domain] = metric{e.Name, e, true}
-		}
-	}
-	return first
-}
-
-// newTrials selects agents by name; no names are all. where is what has the agents.
-func newTrials(where string, agents []pmcdconf.Agent, names []string, metrics map[int]metric) (trials []*trial, err error) {
-	found := make(map[string]bool)
-	for _, a := range agents {
-		if len(names) == 0 || slices.Contains(names, a.Name) {
-			found[a.Name] = true
-			trials = append(trials, &trial{spec: a, metric: metrics[a.Domain]})
-		}
-	}
-	for _, name := range names {
-		if !found[name] {
-			err = errors.Join(err, fmt.Errorf("there is no agent %q in %s", name, where))
-		}
-	}
-	if err == nil && len(trials) == 0 {
-		err = fmt.Errorf("there are no agents in %s", where)
-	}
-	return trials, err
-}
-
-// ownWorkDir creates a directory for the logs of agents, and makes it the working directory.
-// In pmcd's directory, agents would overwrite the logs of running ones. Relative paths of
-// commands are made absolute.
-func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
-	was, err := os.Getwd()
-	if err != nil {
-		return "", nil, err
-	}
-	for _, t := range trials {
-		if argv := t.spec.Argv; len(argv) > 0 && strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]) {
-			t.spec.Argv = slices.Clone(argv)
-			t.spec.Argv[0] = filepath.Join(was, argv[0])
-		}
-	}
-	if dir, err = os.MkdirTemp("", programName); err != nil {
-		return "", nil, err
-	}
-	leave = func() {
-		os.Chdir(was)
-		os.RemoveAll(dir)
-	}
-	// Agents that become another user still have to be able to look there.
-	if err = cmp.Or(os.Chmod(dir, 0o755), os.Chdir(dir)); err != nil {
-		leave()
-		return "", nil, err
-	}
-	return dir, leave, nil
+	return nil
 }

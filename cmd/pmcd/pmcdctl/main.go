@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
@@ -63,8 +61,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	// nohup(1) ignores SIGHUP, and a shell ignores SIGINT for what it runs in the background.
 	ctx, cancel := signal.NotifyContext(context.Background(), slices.DeleteFunc(ends, signal.Ignored)...)
 	defer cancel()
-	// Agents that check-agents tries log as in pmcd.
-	slog.SetDefault(slog.New(logtext.NewHandler(stderr, programName, slog.LevelInfo)))
 	code := exitUsage // until a command has begun
 	cmd := rootCommand(&code)
 	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))

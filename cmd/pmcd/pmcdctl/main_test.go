@@ -32,12 +32,6 @@ func runHere(args ...string) (code int, stdout, stderr string) {
 func TestUsage(t *testing.T) {
 	dir := testutil.SharedDir(t)
 	t.Setenv("PMCD_SOCKET", filepath.Join(dir, "none"))
-	conf, pmns := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
-	for path, text := range map[string]string{conf: "pmcd 2 dso pmcd_init builtin\n", pmns: "root { a }\na { b 2:0:0 }\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, tt := range []struct {
 		args           string
 		code           int
@@ -68,11 +62,6 @@ func TestUsage(t *testing.T) {
 		{"check-agents -t 5s", 3, "", `invalid argument "5s" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
 		{"status", 2, "", "no pmcd answers: "},
 		{"status -s /no/such/x", 2, "", "no pmcd answers: /no/such/x.ctl: no such file or directory (is pmcd running? systemctl status pmcd)\n"},
-		{"check-agents -n " + pmns + " -c /no/such/conf", 2, "", "open /no/such/conf: no such file"},
-		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
-		{"check-agents --embedded nonesuch", 2, "", "there is no agent \"nonesuch\" in the embedded configuration\n"},
-		{"check-agents -n " + pmns + " -c " + conf + " nonesuch", 2, "", "there is no agent \"nonesuch\" in " + conf + "\n"},
-		{"check-agents -n " + pmns + " -c /dev/null", 2, "", "there are no agents in /dev/null\n"},
 	} {
 		t.Run("pmcdctl "+tt.args, func(t *testing.T) {
 			code, stdout, stderr := runHere(strings.Fields(tt.args)...)
@@ -452,7 +441,7 @@ func TestFullOutput(t *testing.T) {
 	write(t, filepath.Join(dir, "before"), before)
 	for _, args := range []string{
 		"status -s {}/good.ctl", "status --json -s {}/good.ctl", "status --ready -s {}/good.ctl", "compare -f {}/before -f {}/before",
-		"completion bash", "check-agents --embedded pmcd", "check-agents --json --embedded pmcd",
+		"completion bash",
 	} {
 		words := strings.Fields(strings.ReplaceAll(args, "{}", dir))
 		if code, _, stderr := runHere(words...); code != exitOK {

@@ -60,6 +60,9 @@ type Options struct {
 	ReqAuth          bool // -S
 	RemoteCert       bool // -Q
 	Watch            bool
+	CheckAgents      bool
+	CheckNames       []string  // the agents that CheckAgents is for; none is all
+	JSON             bool      // CheckAgents prints JSON
 	Mistakes         []string  // mistakes that do not keep pmcd from starting
 	Warnings         []Warning // for the log; they include Mistakes
 }
@@ -113,6 +116,12 @@ func Parse(args []string) (*Options, error) {
 	}
 	if opt.preferEmbedded && !opt.Named {
 		opt.Embedded = true
+	}
+	if opt.JSON && !opt.CheckAgents {
+		e.add("--json requires --check-agents")
+	}
+	if opt.CheckAgents {
+		opt.CheckNames, rest = rest, nil
 	}
 	if len(rest) > 0 {
 		e.last = fmt.Sprintf("unexpected argument %q", rest[0])
@@ -176,6 +185,8 @@ func (opt *Options) table() []getopt.Option {
 			opt.Config, opt.Named = v, true
 			return nil
 		}),
+		own(flag(0, "check-agents", &opt.CheckAgents)),
+		own(flag(0, "json", &opt.JSON)),
 		limit('C', "maxctx", &opt.MaxContexts),
 		with('D', "debug", func(v string) error {
 			names, err := debugopt.Parse(opt.Debug + "," + v)

@@ -37,6 +37,9 @@ Configuration:
       --embedded        compiled-in configuration, even if PCP is installed
       --prefer-embedded  the same, unless -c, -n or -N is given
   -v, --verify          check all files that pmcd would read, and exit
+      --check-agents [NAME...]  start agents of the configuration, get a metric from
+                        each, end them, and exit: see pmcdctl(1)
+      --json            print JSON, with --check-agents
       --watch           reload when a file of the configuration changes
 
 Connections:
@@ -84,6 +87,9 @@ const (
 	// need not be started again (RestartPreventExitStatus=). It is EX_CONFIG of sysexits.h,
 	// which systemd shows by name.
 	ExitMistake = 78
+	// ExitUsage is that of --check-agents for a mistake on the command line: the others have a
+	// meaning of their own there.
+	ExitUsage = 3
 )
 
 // MistakeCode returns the exit code of a pmcd that cannot start before an admin has changed its
@@ -128,6 +134,9 @@ func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) 
 		fmt.Fprint(stdout, version)
 	case errors.As(err, &usage):
 		fmt.Fprint(stderr, usage)
+		if opt.CheckAgents {
+			return ExitUsage, nil
+		}
 		if !usage.harmless {
 			return NotStarted(stderr), errors.New(usage.short())
 		}
@@ -138,7 +147,7 @@ func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) 
 // isService reports whether the command line with the error err is that of a service: a
 // service manager, or a script of the manager, has started this process, or -F is given.
 func (opt *Options) isService(err error, getenv func(string) string) bool {
-	return getenv("NOTIFY_SOCKET") != "" || opt.Managed && errors.As(err, new(*UsageError))
+	return !opt.CheckAgents && (getenv("NOTIFY_SOCKET") != "" || opt.Managed && errors.As(err, new(*UsageError)))
 }
 
 // oneLine returns the error of a command line in one line.

@@ -1,4 +1,4 @@
-package main
+package checkagents
 
 import (
 	"cmp"
@@ -9,14 +9,10 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
-	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
 )
 
-// A printFunc prints the results of trials.
-type printFunc func(io.Writer, []*trial, *privsep.TrustCheck) error
-
-// printTrialsJSON prints the results of trials as JSON.
-func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) error {
+// printJSON prints the results of trials as JSON.
+func printJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) error {
 	type result struct {
 		Name   string   `json:"name"`
 		Domain int      `json:"domain"`
@@ -41,7 +37,10 @@ func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) er
 			results[i].RunsAs = trust.RunsAs(t.untrusted)
 		}
 	}
-	return metrics.PrintJSON(w, map[string]any{"agents": results})
+	enc := message.NewJSONEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{"agents": results})
 }
 
 // printTrials prints the results of trials for people.

@@ -1,4 +1,4 @@
-package main
+package checkagents
 
 import (
 	"os"
@@ -30,20 +30,20 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	t.Setenv("PCP_CONF", "/dev/null")
 	t.Setenv("PCP_SYSCONFIG_DIR", dir)
 	t.Setenv("PMCD_TRUST_AGENTS", "1")
-	var out, stderr strings.Builder
-	if code := run([]string{"check-agents", "-q", "60", "-c", "conf", "-n", "pmns"}, &out, &stderr); code != exitProblems {
-		t.Errorf("code %d\n%s", code, stderr.String())
+	code, out, stderr := runHere("-q", "60", "-c", "conf", "-n", "pmns")
+	if code != exitProblems {
+		t.Errorf("code %d\n%s", code, stderr)
 	}
 	for _, want := range []string{
 		"\nbad runs as daemon: " + dir + "/script is writable by all users\n    to run it as root: chmod go-w " + dir + "/script; or set PMCD_TRUST_AGENTS=1 in " + dir + "/pmcd\n",
 		"the last output of good:\n    I am root\n", "the last output of bad:\n    I am daemon\n",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
 	const problem = "PMCD_TRUST_AGENTS=1 in the environment is ignored: set it in "
-	if !strings.Contains(stderr.String(), problem+dir+"/pmcd\n") {
-		t.Errorf("%q is not in\n%s", problem, stderr.String())
+	if !strings.Contains(stderr, problem+dir+"/pmcd\n") {
+		t.Errorf("%q is not in\n%s", problem, stderr)
 	}
 }
