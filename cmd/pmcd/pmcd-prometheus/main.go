@@ -94,15 +94,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer cancel()
 	code := exitUsage // until the options are right
 	var o options
+	showVersion := false
 	cmd := &cobra.Command{
 		Use:               programName + " [METRIC...]",
-		Version:           version.Of(build),
 		Long:              help,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, metrics []string) error {
+			if showVersion { // see version.Text
+				_, err := io.WriteString(cmd.OutOrStdout(), version.Text(programName, version.Of(build)))
+				return err
+			}
 			o.metrics = metrics
 			if _, err := pmapi.ParseSpec(o.host); err != nil {
 				return fmt.Errorf("-h: %w", err)
@@ -120,12 +124,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	f := cmd.Flags()
 	f.Bool("help", false, "print this text") // without -h, which is the host
-	f.BoolP("version", "V", false, "print the version")
+	f.BoolVarP(&showVersion, "version", "V", false, "print the version")
 	f.StringVarP(&o.host, "host", "h", "", "`host` of the pmcd, as in PCPIntro(1) [$PMCD_HOST, else local:]")
 	f.StringVar(&o.listen, "listen", defaultListen, "`address` and port to listen at")
 	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "`time` that pmcd may take")
 	f.BoolVar(&o.openMetrics, "openmetrics", false, "send OpenMetrics to scrapers that prefer it: counters are other series, with _total")
-	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

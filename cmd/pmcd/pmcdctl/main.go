@@ -63,7 +63,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer cancel()
 	code := exitUsage // until a command has begun
 	cmd := rootCommand(&code)
-	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		plainUsage(cmd)
 	}
@@ -94,16 +93,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 func rootCommand(code *int) *cobra.Command {
 	root := &cobra.Command{
 		Use:               programName,
-		Version:           version.Of(build),
 		Long:              help,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.NoArgs,
-		RunE:              func(*cobra.Command, []string) error { return errors.New("no command") },
 	}
 	// -h is the host, as with PCP's programs.
 	root.PersistentFlags().Bool("help", false, "print this help")
+	showVersion := root.Flags().BoolP("version", "v", false, "print the version of this program")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !*showVersion { // see version.Text
+			return errors.New("no command")
+		}
+		_, err := io.WriteString(cmd.OutOrStdout(), version.Text(programName, version.Of(build)))
+		return err
+	}
 	root.AddGroup(&cobra.Group{ID: groupMetrics, Title: "Metrics of this host, or of another (-h HOST):"},
 		&cobra.Group{ID: groupDaemon, Title: "The pmcd of this host:"})
 	for _, c := range []struct {

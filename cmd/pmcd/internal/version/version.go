@@ -58,7 +58,9 @@ func fromInfo(info *debug.BuildInfo) string {
 	return text
 }
 
-// Text returns what -V and --version print.
+// Text returns what -V and --version print. Programs with cobra print it by themselves: the template
+// that cobra has for a version would link text/template and with it, because that calls methods by
+// their names, the exported methods of all types, which are 2 MB.
 func Text(name, version string) string {
 	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version, pcpconf.Version)
 }
