@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -75,14 +76,15 @@ func sameBuild(ctx context.Context, path string) error {
 	cmd.Args[0] = programName // by its name, PCP's scripts would take it for the daemon
 	// With NOTIFY_SOCKET, pmcd would be a service.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NOTIFY_SOCKET=") })
-	out, err := cmd.Output()
-	if err != nil {
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s --version: %w", path, err)
 	}
-	said, _, _ := strings.Cut(string(out), "\n")
+	said, _, _ := strings.Cut(cmp.Or(stdout.String(), stderr.String()), "\n") // PCP's has no such option
 	own := version.Of(build)
 	if want := strings.TrimSpace(version.Text("pmcd", own)); said != want {
-		return fmt.Errorf("%s is of another build than this pmcdctl, which is %s: its version is %q; install both from the same build", path, own, said)
+		return fmt.Errorf("%s is of another build than this pmcdctl, which is %s: with --version it prints %q; install both from the same build", path, own, said)
 	}
 	return nil
 }

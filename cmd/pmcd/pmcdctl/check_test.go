@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,8 +35,8 @@ func TestCheckCommand(t *testing.T) {
 		{"a name like an option", own, "-- --json", 7, "--check-agents -q 3 -t 5 -- --json", ""},
 		{"more lines about the version", own + "this is a static build\n", "", 7, "--check-agents -q 3 -t 5 --", ""},
 		{"both configurations", own, "--embedded -c conf", 3, "", "[config embedded] were all set\ntry: pmcdctl check-agents --help\n"},
-		{"another build", other, "", 2, "", fmt.Sprintf(" is of another build than this pmcdctl, which is %s: its version is %q; install both from the same build\n", version.Of(""), strings.TrimSpace(other))},
-		{"PCP's pmcd", "pmcd version 6.0.3\n", "", 2, "", ` its version is "pmcd version 6.0.3"; `},
+		{"another build", other, "", 2, "", fmt.Sprintf(" is of another build than this pmcdctl, which is %s: with --version it prints %q; install both from the same build\n", version.Of(""), strings.TrimSpace(other))},
+		{"PCP's pmcd", "pmcd version 6.0.3\n", "", 2, "", ` with --version it prints "pmcd version 6.0.3"; `},
 		{"no version", "false", "", 2, "", "bin/pmcd --version: exit status 1\n"},
 		{"no pmcd", "", "", 2, "", "pmcdctl: pmcd is not installed: it is neither in ["},
 	} {
@@ -65,6 +66,22 @@ func TestCheckCommand(t *testing.T) {
 				t.Errorf("exit code %d, want %d, %q, %q\n%s%s", code, tt.code, tt.want, tt.stderr, &stdout, &stderr)
 			}
 		})
+	}
+}
+
+// PCP's pmcd exits with 0 for an option that it does not know, as if all agents worked.
+func TestPeerCheckAgentsOfPCP(t *testing.T) {
+	peer.Require(t)
+	ctl, err := peer.Ctl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	testutil.Run(t, "install", ctl, filepath.Join(dir, "pmcdctl"))
+	testutil.Run(t, "install", peer.CPmcd, filepath.Join(dir, "pmcd"))
+	out, err := exec.Command(filepath.Join(dir, "pmcdctl"), "check-agents").CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitNone || !regexp.MustCompile(` is of another build .*: with --version it prints "pmcd`).Match(out) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
