@@ -240,7 +240,30 @@ func TestStaticRelease(t *testing.T) {
 	if said := command(t, dest, filepath.Join(dest, "usr/local/bin/pmcdctl"), "--version"); !strings.HasPrefix(said, "pmcdctl "+version+", ") {
 		t.Errorf("pmcdctl --version: %s", said)
 	}
+	for _, ctl := range []string{filepath.Join(top, "bin/pmcdctl"), filepath.Join(dest, "usr/local/bin/pmcdctl")} {
+		command(t, dest, ctl, "check-agents", "--embedded", "pmcd")
+	}
 	t.Run("image", func(t *testing.T) { testImage(t, filepath.Join(top, "bin")) })
+}
+
+// In each package, pmcdctl finds the pmcd of the package.
+func TestCheckAgentsInPackages(t *testing.T) {
+	root, err := peer.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	command(t, root, "go", "build", "-buildvcs=false", "-o", bin+"/", "./cmd/pmcd", "./cmd/pmcd/pmcdctl")
+	for _, kind := range []string{"deb", "rpm"} {
+		for _, name := range []string{"pmcd", "pmcd-swap"} {
+			top := t.TempDir()
+			command(t, root, "etc/packaging/files.sh", kind, name, bin, top)
+			said := command(t, top, filepath.Join(top, "usr/bin/pmcdctl"), "check-agents", "--embedded", "pmcd")
+			if !strings.Contains(said, "not started: it is part of pmcd") {
+				t.Errorf("%s of %s:\n%s", name, kind, said)
+			}
+		}
+	}
 }
 
 // Packages of the same programs have the same bytes, whatever is in the programs.

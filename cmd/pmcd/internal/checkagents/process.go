@@ -25,8 +25,8 @@ func Prepare() error {
 	auxv, err := unix.Auxv()
 	switch {
 	case secure(auxv) || os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid():
-		return errors.New("--check-agents is refused: it would start programs of the caller's choice, and pmcd has rights that the caller " +
-			"does not have: it is set-user-ID or set-group-ID, or has file capabilities (AT_SECURE in getauxval(3))")
+		return errors.New("--check-agents is refused: it would start programs of the caller's choice with rights that the caller does not have, " +
+			"because of a set-user-ID or set-group-ID bit, capabilities of the file, or a security module (AT_SECURE in getauxval(3))")
 	case err != nil: // as in a process with such rights, if glibc has removed TMPDIR from its environment
 		return fmt.Errorf("--check-agents is refused: cannot find out whether pmcd has rights that the caller does not have: %w", err)
 	}
