@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // testOwner is trusted in tests like root.
@@ -107,6 +108,45 @@ func TestTrusted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A link and the program that it names, as pmdasimple and pmdas, are trusted only if others can change
+// neither of them, nor a directory on the way.
+func TestLinkIsTrustedWithItsProgram(t *testing.T) {
+	testutil.NeedRoot(t) // to give files away
+	for _, c := range []struct {
+		what, change, want string
+	}{
+		{"root's", "", ""},
+		{"the link", "pmdas/pmdasimple", "/pmdas/pmdasimple is writable by user daemon"},
+		{"the program", "pmdas/pmdas", "/pmdas/pmdas is writable by user daemon"},
+		{"their directory", "pmdas", "/pmdas is writable by user daemon"},
+		{"the directory above", ".", " is writable by user daemon"},
+		{"the other link", "elsewhere/pmdasimple", "/elsewhere/pmdasimple is writable by user daemon"},
+		{"the directory of the other link", "elsewhere", "/elsewhere is writable by user daemon"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := t.TempDir()
+			writeExecutable(t, filepath.Join(dir, "pmdas/pmdas"))
+			must(t, os.Symlink("pmdas", filepath.Join(dir, "pmdas/pmdasimple")))
+			must(t, os.Mkdir(filepath.Join(dir, "elsewhere"), 0o755))
+			other := filepath.Join(dir, "elsewhere/pmdasimple")
+			must(t, os.Symlink("../pmdas/pmdasimple", other))
+			if c.change != "" {
+				must(t, os.Lchown(filepath.Join(dir, c.change), 1, 0))
+			}
+			agent := &pmcdconf.Agent{Name: "simple", Domain: 253, Kind: pmcdconf.Pipe, Argv: []string{other, "-d", "253"}}
+			if err := CheckAgent(agent); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+	dir := t.TempDir()
+	must(t, os.Symlink("pmdas", filepath.Join(dir, "pmdasimple")))
+	err := CheckAgent(&pmcdconf.Agent{Name: "simple", Domain: 253, Kind: pmcdconf.Pipe, Argv: []string{filepath.Join(dir, "pmdasimple")}})
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a link without its program: %v", err)
 	}
 }
 
