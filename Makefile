@@ -1,6 +1,6 @@
 #   make          bin/pmcd, bin/pmcdctl and bin/pmcd-prometheus
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
-#   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
+#   make pmdas    bin/pmdas/pmdas, links to it, and bin/pmdas/pmdaopenmetrics
 #   make run      bin/pmcd in the foreground, with the built-in configuration
 #   make peers    PCP's packages from Debian, and a root directory of Debian 13
 #                 with PCP 6.3.8, to test with (root, once)
@@ -99,14 +99,17 @@ QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/intern
 	./agents/rawio ./agents/transport ./agents/wire ./agents/builtin/mmv ./agents/builtin/pmcd ./agents/builtin/root \
 	./agents/builtin/xfs ./daemon ./daemon/internal/... ./cmd/pmcd/internal/embedded
 
-# Agents with a main package for a plugin, and for a program.
+# Agents with a main package for a plugin, and those that are PMDAs: by the program pmdas, whose
+# names are in its main package, except for openmetrics.
 # In an archive of a release, they are built and have no sources.
 PLUGINS = $(or $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin)),$(patsubst bin/plugins/pmda_%.so,%,$(wildcard bin/plugins/pmda_*.so)))
-PMDAS   = $(if $(wildcard agents),$(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n)),$(patsubst bin/pmdas/pmda%,%,$(wildcard bin/pmdas/pmda*)))
+PMDAS  := $(if $(wildcard agents),$(shell sed -n 's/^\t"pmda\([a-z0-9]*\)":.*/\1/p' agents/builtin/pmdas/main.go) openmetrics,$(patsubst bin/pmdas/pmda%,%,$(filter-out bin/pmdas/pmdas,$(wildcard bin/pmdas/pmda*))))
+LINKS   = $(filter-out openmetrics,$(PMDAS))
+PMDABIN = $(if $(LINKS),bin/pmdas/pmdas) $(if $(filter openmetrics,$(PMDAS)),bin/pmdas/pmdaopenmetrics)
 
 # The files that install needs besides those for bindir, and those that it creates and
 # uninstall removes.
-BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
+BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDABIN) $(LINKS:%=bin/pmdas/pmda%)
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(bindir)/pmcd-prometheus $(sbindir)/swap-pmcd \
 	$(addprefix $(mandir)/man1/,pmcd.1 pmcdctl.1 pmcd-prometheus.1) $(mandir)/man8/swap-pmcd.8 \
@@ -115,6 +118,9 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(bindir)/pmcd-
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
 	$(addprefix $(datadir)/pmcd/systemd/,notify-reload.conf pmdas.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
+# Plugins of agents that were plugins, too. A line of pmcd.conf for one that does not exist is the
+# built-in agent; one of an older build would not load.
+GONE      = $(patsubst %,$(libexecdir)/pcp/plugins/pmda_%.so,$(filter-out $(PLUGINS),$(PMDAS)))
 UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
@@ -135,14 +141,20 @@ build:
 
 plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
 
-pmdas: $(PMDAS:%=bin/pmdas/pmda%)
+pmdas: $(PMDABIN) $(LINKS:%=bin/pmdas/pmda%)
 
 # The go command knows what is up to date.
 bin/plugins/pmda_%.so: FORCE
 	$(GOBUILD) -buildmode=plugin -o $@ ./agents/builtin/$*/plugin
 
+bin/pmdas/pmdas: FORCE
+	$(GOBUILD) -o $@ ./agents/builtin/pmdas
+
+bin/pmdas/pmdaopenmetrics: FORCE
+	$(GOBUILD) -o $@ ./agents/builtin/openmetrics/pmdaopenmetrics
+
 bin/pmdas/pmda%: FORCE
-	$(GOBUILD) -o $@ ./agents/builtin/$*/pmda$*
+	ln -sf pmdas $@
 
 FORCE:
 
@@ -158,7 +170,9 @@ install:
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
 	$(if $(PLUGINS),install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/)
-	$(if $(PMDAS),install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
+	$(if $(PMDAS),install -m 755 $(PMDABIN) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
+	for n in $(LINKS); do ln -sf pmdas $(DESTDIR)$(libexecdir)/pcp/pmdas/pmda$$n || exit 1; done
+	rm -f $(addprefix $(DESTDIR),$(GONE))
 	install -m 755 bin/pmcdctl bin/pmcd-prometheus $(DESTDIR)$(bindir)/
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
@@ -196,7 +210,7 @@ endif
 	$(STAGED) || for u in pmcd-prometheus.service pmcd.socket $(if $(PCP),,pmcd.service); do \
 		[ ! "$$(systemctl show --value -p FragmentPath $$u)" -ef $(unitdir)/$$u ] || systemctl disable --now $$u; done
 	! $(OLDUNITS) || rm -f $(addprefix $(DESTDIR),$(UNITFILES))
-	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED) $(GONE))
 	$(STAGED) || systemctl daemon-reload
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 

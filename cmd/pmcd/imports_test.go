@@ -119,11 +119,11 @@ proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmd
   agents/safepath pdu pmcdconf/pcpconf pmcdconf/regular
 root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache agents/pmdaroot agents/safepath agents/serve
   pdu pmcdconf/regular golang.org/x/sys
-simple: agents agents/pmda agents/pmda/cache pdu pmcdconf/pcpconf pmcdconf/regular
+simple: agents agents/pmda agents/pmda/cache agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
 trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
   pdu pmcdconf pmcdconf/debugopt
-trivial: agents agents/pmda pdu
-txmon: agents agents/pmda pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
+trivial: agents agents/pmda agents/serve pdu
+txmon: agents agents/pmda agents/serve pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
 xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 
 # The daemon. Diag formats what it is given; agentset knows no clients.
@@ -280,6 +280,8 @@ var mustNotLink = map[string][]string{
 		"net/http", "github.com/prometheus/client_model", "github.com/prometheus/common", "google.golang.org/protobuf",
 	}, notForClients...),
 	"cmd/pmcd/pmcd-prometheus": notForClients,
+	// Some of its agents run as root. openmetrics is a program of its own for this reason.
+	"agents/builtin/pmdas": {"agents/builtin/openmetrics", "pdu/pmapi", "net/http", "crypto/tls"},
 }
 
 // notForClients is what clients of pmcd must not contain: the daemon and its agents, and what

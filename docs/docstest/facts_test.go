@@ -232,7 +232,7 @@ func agentPage(agent string) string {
 // Each built-in agent has a page, and the index has that.
 func TestAgentPages(t *testing.T) {
 	index := read(t, "docs/README.md")
-	dirs, err := filepath.Glob(filepath.Join(repo, "agents/builtin/*/plugin"))
+	dirs, err := filepath.Glob(filepath.Join(repo, "agents/builtin/*/program.go"))
 	if err != nil || len(dirs) < 5 {
 		t.Fatalf("%v, %v", dirs, err)
 	}

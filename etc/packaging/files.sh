@@ -84,8 +84,11 @@ fill_pmcd_swap() {
 
 fill_pmcd_plugins() {
 	for f in "$bin"/plugins/*.so; do put 644 "$f" "/usr/libexec/pcp/plugins/${f##*/}"; done
-	for f in "$bin"/pmdas/*; do put 755 "$f" "/usr/libexec/pcp/pmdas/${f##*/}"; done
+	put 755 "$bin/pmdas/pmdas" /usr/libexec/pcp/pmdas/pmdas
+	for f in "$bin"/pmdas/*; do [ ! -L "$f" ] || ln -s pmdas "$root/usr/libexec/pcp/pmdas/${f##*/}"; done
 }
+
+fill_pmcd_openmetrics() { put 755 "$bin/pmdas/pmdaopenmetrics" /usr/libexec/pcp/pmdas/pmdaopenmetrics; }
 
 fill_pmcd_prometheus() {
 	put 755 "$bin/pmcd-prometheus" /usr/bin/pmcd-prometheus

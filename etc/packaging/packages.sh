@@ -44,7 +44,8 @@ list() { # field value ...
 
 # package makes package $1, whose summary and description are $2 and $3, in the form of
 # $kind. The relations are in the variables depends, recommends, conflicts and provides,
-# with a semicolon between two.
+# with a semicolon between two. Files of this package were in versions of a package that
+# breaks names, which is for a deb only.
 package() {
 	root=$work/$kind/$1
 	etc/packaging/files.sh "$kind" "$1" "$bin" "$root"
@@ -66,8 +67,10 @@ package() {
 			# shellcheck disable=SC2086 # lists
 			{ list depends $depends; list recommends $recommends; list conflicts $conflicts; list provides $provides; }
 		)
+		[ -z "$breaks" ] || list replaces "$breaks"
 		echo 'contents:'
-		find "$root" -type f -printf '- src: "%p"\n  dst: "/%P"\n  file_info: {mode: 0%m}\n' | paste - - - | sort | tr '\t' '\n'
+		find "$root" -type f -printf '- {src: "%p", dst: "/%P", file_info: {mode: 0%m}}\n' \
+			-o -type l -printf '- {src: "%l", dst: "/%P", type: symlink, file_info: {mode: 0777}}\n' | sort
 		scripts=
 		for s in preinst:preinstall postinst:postinstall prerm:preremove postrm:postremove; do
 			file=etc/packaging/scripts/$1.$kind.${s%:*}
@@ -75,7 +78,9 @@ package() {
 "
 		done
 		[ -z "$scripts" ] || printf 'scripts:\n%s' "$scripts"
-		printf 'deb:\n  compression: %s\nrpm:\n  compression: %s\n  buildhost: localhost\n  summary: "%s"\n' "${COMPRESSION:-xz}" "${COMPRESSION:-xz}" "$2"
+		printf 'deb:\n  compression: %s\n' "${COMPRESSION:-xz}"
+		[ -z "$breaks" ] || printf '  breaks: ["%s"]\n' "$breaks"
+		printf 'rpm:\n  compression: %s\n  buildhost: localhost\n  summary: "%s"\n' "${COMPRESSION:-xz}" "$2"
 	} >"$work/$kind/$1.yaml"
 	"$nfpm" pkg -f "$work/$kind/$1.yaml" -p "$kind" -t "$out/" >"$work/log" 2>&1 || { cat "$work/log" >&2; die "nfpm failed for $1"; }
 	# It prints the name of the file in a form of its own.
@@ -92,14 +97,17 @@ for kind in ${KINDS:-deb rpm}; do
 		scripted=
 		sasl='libsasl2-2;libsasl2-modules'
 		build="pmcd-build (= $version)"
+		older='' split="pmcd-plugins (<< $version)"
 		;;
 	rpm)
 		libc='libc.so.6(GLIBC_2.28)(64bit)'
 		scripted=';/bin/sh;systemd'
 		sasl='cyrus-sasl-lib'
 		build="pmcd-build = $version"
+		older="pmcd-plugins < $version" split=''
 		;;
 	esac
+	breaks=
 	depends=$libc$scripted recommends=$sasl conflicts='pcp;pmcd-swap' provides=$build
 	package pmcd 'collector daemon of Performance Co-Pilot, in Go' "$about
 This package is for hosts without PCP's own daemon. Its service listens on the
@@ -109,12 +117,15 @@ loopback addresses, and needs no configuration."
 This package has PCP's units and scripts start this pmcd instead of that of
 package pcp, with the same configuration and agents. Its removal puts PCP's
 pmcd back."
-	depends="$libc;$build" recommends='' conflicts='' provides=''
-	package pmcd-plugins 'built-in agents of pmcd as plugins and programs' "These are the agents that are built into pmcd, as Go plugins for a dso line of
-pmcd.conf, which only pmcd of the same build loads, and as programs for a pipe
-line, which any pmcd starts."
+	depends="$libc;$build" recommends=pmcd-openmetrics conflicts='' provides=''
+	package pmcd-plugins 'built-in agents of pmcd as programs, and plugins' "These are the agents that are built into pmcd, as programs for a pipe line of
+pmcd.conf, which any pmcd starts, and four of them as Go plugins for a dso line,
+which only pmcd of the same build loads."
 	depends=$libc$scripted recommends='' conflicts='' provides=''
 	package pmcd-prometheus 'exporter for Prometheus of the metrics of pmcd' "pmcd-prometheus serves the metrics of a pmcd, in Go or of PCP, to Prometheus,
 with the names and labels that pmproxy gives them. Its service is off until it
 is enabled."
+	depends=$libc recommends='' conflicts=$older provides='' breaks=$split
+	package pmcd-openmetrics 'agent of pmcd for Prometheus exporters' "pmdaopenmetrics has the metrics of Prometheus exporters, as the agent of PCP in
+Python has them. It is a program for a pipe line of pmcd.conf, which any pmcd starts."
 done

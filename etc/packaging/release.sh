@@ -121,10 +121,10 @@ for arch in amd64 arm64; do
 		name=$(basename "$(dirname "$d")")
 		build "./$d" "$bin/plugins/pmda_$name.so" -buildmode=plugin
 	done
-	for d in agents/builtin/*/pmda*/; do
-		build "./$d" "$bin/pmdas/$(basename "$d")"
-	done
+	build ./agents/builtin/openmetrics/pmdaopenmetrics "$bin/pmdas/pmdaopenmetrics"
+	build ./agents/builtin/pmdas "$bin/pmdas/pmdas"
 	for f in "$bin/pmcd" "$bin/pmcd-prometheus" "$bin"/plugins/* "$bin"/pmdas/*; do checked "$f"; done
+	sed -n 's/^\t"\(pmda[a-z0-9]*\)":.*/\1/p' agents/builtin/pmdas/main.go | while read -r n; do ln -s pmdas "$bin/pmdas/$n"; done
 	! wanted cgo $arch || archive "$bin" "pmcd-$version-linux-$arch"
 	! wanted package $arch || etc/packaging/packages.sh "$version" $arch "$bin" "$out"
 done

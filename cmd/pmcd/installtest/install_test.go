@@ -33,18 +33,15 @@ func tree(t *testing.T) string {
 	write(t, filepath.Join(dir, "bin/pmcd"), ours)
 	write(t, filepath.Join(dir, "bin/pmcdctl"), ctl)
 	write(t, filepath.Join(dir, "bin/pmcd-prometheus"), "exporter")
-	for _, kind := range []struct{ pattern, format string }{
-		{"agents/builtin/*/plugin", "bin/plugins/pmda_%s.so"},
-		{"agents/builtin/*/pmda*/main.go", "bin/pmdas/pmda%s"},
-	} {
-		found, err := filepath.Glob(filepath.Join(top, kind.pattern))
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %v, %v", kind.pattern, found, err)
-		}
-		for _, path := range found {
-			rel, _ := filepath.Rel(top, path)
-			name := strings.Split(rel, "/")[2]
-			write(t, filepath.Join(dir, fmt.Sprintf(kind.format, name)), name)
+	used(t, "agents/builtin/pmdas/main.go")
+	for _, name := range plugins {
+		write(t, filepath.Join(dir, "bin/plugins/pmda_"+name+".so"), name)
+	}
+	write(t, filepath.Join(dir, "bin/pmdas/pmdas"), "agents")
+	write(t, filepath.Join(dir, "bin/pmdas/pmdaopenmetrics"), "openmetrics")
+	for _, name := range pmdas {
+		if err := os.Symlink("pmdas", filepath.Join(dir, "bin/pmdas/pmda"+name)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return dir
@@ -115,6 +112,12 @@ func list(t *testing.T, dir string, dirs bool) []string {
 	return lines
 }
 
+// Agents that are plugins, and those that are links to pmdas.
+var (
+	plugins = []string{"jbd2", "simple", "trivial", "txmon"}
+	pmdas   = []string{"cifs", "jbd2", "kvm", "linux", "mmv", "nfsclient", "pmimport", "pmproxy", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
+)
+
 // What is installed below prefix. NAME is each of the agents.
 var installed = []string{
 	"-rwxr-xr-x bin/pmcd-prometheus",
@@ -122,7 +125,9 @@ var installed = []string{
 	"-rw-r--r-- lib/systemd/system/pmcd-prometheus.service",
 	"-rwxr-xr-x libexec/pcp/plugins/pmda_NAME.so",
 	"-rwxr-xr-x libexec/pcp/pmcd",
-	"-rwxr-xr-x libexec/pcp/pmdas/pmdaNAME",
+	"Lrwxrwxrwx libexec/pcp/pmdas/pmdaNAME",
+	"-rwxr-xr-x libexec/pcp/pmdas/pmdaopenmetrics",
+	"-rwxr-xr-x libexec/pcp/pmdas/pmdas",
 	"-rwxr-xr-x sbin/swap-pmcd",
 	"-rw-r--r-- share/bash-completion/completions/pmcdctl",
 	"-rw-r--r-- share/fish/vendor_completions.d/pmcdctl.fish",
@@ -155,11 +160,10 @@ func want(t *testing.T, prefix string, lists ...[]string) []string {
 	for _, line := range slices.Concat(lists...) {
 		mode, path, _ := strings.Cut(line, " ")
 		names := []string{""}
-		if strings.Contains(path, "NAME") {
-			names = []string{"cifs", "jbd2", "kvm", "linux", "mmv", "nfsclient", "pmimport", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
-		}
-		if strings.Contains(path, "pmdas/pmdaNAME") {
-			names = append(names, "openmetrics") // a program only
+		if strings.Contains(path, "pmda_NAME") {
+			names = plugins
+		} else if strings.Contains(path, "NAME") {
+			names = pmdas
 		}
 		for _, name := range names {
 			lines = append(lines, mode+" "+filepath.Join(prefix, strings.Replace(path, "NAME", name, 1)))
@@ -230,9 +234,18 @@ func TestInstall(t *testing.T) {
 				write(t, filepath.Join(dest, "etc/pcp.conf"), "")
 				files = append(files, "-rwxr-xr-x etc/pcp.conf")
 			}
+			// Once, plugins were more, and links were programs.
+			libexec := filepath.Join(dest, tt.prefix, "libexec/pcp")
+			write(t, filepath.Join(libexec, "plugins/pmda_linux.so"), "older")
+			write(t, filepath.Join(libexec, "pmdas/pmdasimple"), "older")
 			for range 2 { // again is an upgrade
 				makeIn(t, dir, append(args, "install")...)
 				compare(t, "installed", list(t, dest, false), slices.Clone(files))
+			}
+			for _, name := range pmdas { // also below DESTDIR, and for a prefix that moves
+				if to, err := os.Readlink(filepath.Join(libexec, "pmdas/pmda"+name)); err != nil || to != "pmdas" {
+					t.Errorf("pmda%s is a link to %s, %v", name, to, err)
+				}
 			}
 			for name, first := range map[string]string{
 				"bash-completion/completions/pmcdctl": "# bash completion V2 for pmcdctl ", "zsh/site-functions/_pmcdctl": "#compdef pmcdctl\n",
@@ -296,14 +309,14 @@ func TestRunName(t *testing.T) {
 // Nothing is installed of what has not been built.
 func TestInstallUnbuilt(t *testing.T) {
 	dir := tree(t)
-	if err := os.Remove(filepath.Join(dir, "bin/plugins/pmda_linux.so")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "bin/plugins/pmda_jbd2.so")); err != nil {
 		t.Fatal(err)
 	}
 	dest := t.TempDir()
 	cmd := exec.Command("make", "-s", "install", "DESTDIR="+dest)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "bin/plugins/pmda_linux.so is missing: make build plugins pmdas\n") {
+	if err == nil || !strings.Contains(string(out), "bin/plugins/pmda_jbd2.so is missing: make build plugins pmdas\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	compare(t, "installed", list(t, dest, true), nil)

@@ -138,10 +138,10 @@ func TestDist(t *testing.T) {
 	for _, name := range packageNames {
 		deb, rpm := name+"_"+version+"-1_amd64.deb", filepath.Join(rpms, "RPMS/x86_64", name+"-"+version+"-1.x86_64.rpm")
 		for _, c := range []struct{ query, built, want string }{
-			{"dpkg-deb -c FILE | awk '!/\\/$/ {print $1, $6}'", filepath.Join(dir, "..", deb), name + "_" + version + "_amd64.deb"},
-			{"dpkg-deb -f FILE Depends Recommends Conflicts Provides Description", filepath.Join(dir, "..", deb), name + "_" + version + "_amd64.deb"},
+			{"dpkg-deb -c FILE | awk '!/\\/$/ {print $1, $6 $7 $8}'", filepath.Join(dir, "..", deb), name + "_" + version + "_amd64.deb"},
+			{"dpkg-deb -f FILE Depends Recommends Conflicts Breaks Replaces Provides Description", filepath.Join(dir, "..", deb), name + "_" + version + "_amd64.deb"},
 			{"dpkg-deb --ctrl-tarfile FILE | tar -tf - | grep -E 'inst|rm'; true", filepath.Join(dir, "..", deb), name + "_" + version + "_amd64.deb"},
-			{"rpm -qp --nosignature --qf '[%{filenames} %{filemodes:perms}\\n]' FILE | grep -v ' d'", rpm, name + "-" + version + "-1.x86_64.rpm"},
+			{"rpm -qp --nosignature --qf '[%{filenames} %{filelinktos} %{filemodes:perms}\\n]' FILE | grep -v ' d' | sed 's/ l[rwx-]*$/ l/'", rpm, name + "-" + version + "-1.x86_64.rpm"},
 			{"rpm -qp --nosignature --conflicts --recommends --provides FILE", rpm, name + "-" + version + "-1.x86_64.rpm"},
 			{"rpm -qp --nosignature --scripts FILE | grep -v scriptlet; true", rpm, name + "-" + version + "-1.x86_64.rpm"},
 		} {

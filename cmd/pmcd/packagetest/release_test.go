@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ import (
 
 const version = "1.2.3"
 
-var packageNames = []string{"pmcd", "pmcd-swap", "pmcd-plugins", "pmcd-prometheus"}
+var packageNames = []string{"pmcd", "pmcd-swap", "pmcd-plugins", "pmcd-prometheus", "pmcd-openmetrics"}
 
 // checkout copies the files that git has to a directory, as another checkout would.
 func checkout(t *testing.T, dir string) {
@@ -195,9 +196,12 @@ func unpack(t *testing.T, path, dir string) {
 			t.Errorf("%s: uid %d %q, time %v, mode %o", h.Name, h.Uid, h.Uname, h.ModTime, h.Mode)
 		}
 		to := filepath.Join(dir, h.Name)
-		if h.Typeflag == tar.TypeDir {
+		switch h.Typeflag {
+		case tar.TypeDir:
 			err = os.MkdirAll(to, 0o755)
-		} else {
+		case tar.TypeSymlink:
+			err = os.Symlink(h.Linkname, to)
+		default:
 			var b []byte
 			b, err = io.ReadAll(r)
 			err = errors.Join(err, os.WriteFile(to, b, os.FileMode(h.Mode)))
@@ -271,11 +275,14 @@ func TestSamePackages(t *testing.T) {
 	peer.NeedPackager(t)
 	var sums [2]map[string]string
 	for i, dir := range checkouts(t) {
-		for _, name := range []string{"pmcd", "pmcdctl", "pmcd-prometheus", "plugins/pmda_simple.so", "pmdas/pmdasimple"} {
+		for _, name := range []string{"pmcd", "pmcdctl", "pmcd-prometheus", "plugins/pmda_simple.so", "pmdas/pmdas", "pmdas/pmdaopenmetrics"} {
 			path := filepath.Join(dir, "bin", name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o700|os.FileMode(i*0o55))); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := os.Symlink("pmdas", filepath.Join(dir, "bin/pmdas/pmdasimple")); err != nil {
+			t.Fatal(err)
 		}
 		env := slices.DeleteFunc(surroundings(t, i), func(v string) bool { return strings.HasPrefix(v, "GOCACHE=") })
 		out := filepath.Join(dir, "out")
@@ -314,10 +321,14 @@ func TestSameBytes(t *testing.T) {
 			for _, p := range packageNames {
 				lintian(t, filepath.Join(dir, p+"_"+version+"_"+arch+".deb"))
 			}
+			size := command(t, dir, "dpkg-deb", "-f", "pmcd-plugins_"+version+"_"+arch+".deb", "Installed-Size")
+			if kB, err := strconv.Atoi(strings.TrimSpace(size)); err != nil || kB > 40000 {
+				t.Errorf("pmcd-plugins takes %s kB, and may take 40 MB: %v", size, err)
+			}
 			unpack(t, filepath.Join(dir, name+".tar.gz"), dir)
 			dest := t.TempDir()
 			command(t, filepath.Join(dir, name), "make", "-s", "install", "DESTDIR="+dest)
-			for _, p := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple", "pmcd"} {
+			for _, p := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple", "pmdas/pmdaopenmetrics", "pmcd"} {
 				if _, err := os.Stat(filepath.Join(dest, "usr/local/libexec/pcp", p)); err != nil {
 					t.Error(err)
 				}

@@ -216,7 +216,7 @@ func TestOpenMetrics(t *testing.T) {
 	peer.Require(t)
 	testutil.NeedRoot(t) // 6.0.3's agent cannot become the user that it is
 	python := "/usr/bin/python3 " + testutil.NeedPeer(t, pythonOpenMetrics)
-	ours := peer.Must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t)
+	ours := peer.Must(peer.PMDA("openmetrics"))(t)
 	var later atomic.Bool
 	conf := openMetricsConf(t, openMetricsServer(t, &later).URL)
 
@@ -295,7 +295,7 @@ func TestOpenMetricsWithoutPython(t *testing.T) {
 	pmcd := filepath.Join(dir, "pmcd")
 	for to, from := range map[string]string{
 		pmcd: peer.Must(peer.UnderTest())(t),
-		filepath.Join(dir, "pmdas", "pmdaopenmetrics"): peer.Must(peer.Program("pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics"))(t),
+		filepath.Join(dir, "pmdas", "pmdaopenmetrics"): peer.Must(peer.PMDA("openmetrics"))(t),
 	} {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			t.Fatal(err)

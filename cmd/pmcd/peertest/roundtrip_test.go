@@ -28,7 +28,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	ours := make(map[string]string)
 	for name := range python {
-		ours[name] = peer.Must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t)
+		ours[name] = peer.Must(peer.PMDA(name))(t)
 	}
 	pcp := peer.Must(user.Lookup("pcp"))(t)
 	uid, gid := peer.Must(strconv.Atoi(pcp.Uid))(t), peer.Must(strconv.Atoi(pcp.Gid))(t)

@@ -57,7 +57,7 @@ var forms = []form{
 
 // goDaemon is the line of pmcd.conf for an agent as a program.
 func goDaemon(t *testing.T, name string, domain int) string {
-	return pipeLine(t, name, domain, peer.Must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t))
+	return pipeLine(t, name, domain, peer.Must(peer.PMDA(name))(t))
 }
 
 // goPlugin is the line of pmcd.conf for an agent as a Go plugin.

@@ -14,7 +14,7 @@ import (
 )
 
 // packageNames are those of all packages.
-var packageNames = []string{"pmcd", "pmcd-swap", "pmcd-plugins", "pmcd-prometheus"}
+var packageNames = []string{"pmcd", "pmcd-swap", "pmcd-plugins", "pmcd-prometheus", "pmcd-openmetrics"}
 
 // documented returns the files of the table in docs/installing.md, by kind and package: "deb
 // pmcd". They are regular expressions.

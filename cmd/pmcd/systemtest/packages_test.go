@@ -74,18 +74,18 @@ func packageDir(t *testing.T) string {
 // placeholders writes files in the place of plugins and programs of agents.
 func placeholders(bin string) error {
 	var err error
-	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple"} {
+	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdas", "pmdas/pmdaopenmetrics"} {
 		path := filepath.Join(bin, name)
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
 	}
-	return err
+	return errors.Join(err, os.Symlink("pmdas", filepath.Join(bin, "pmdas/pmdasimple")))
 }
 
 // packaged boots a host with the files of the packages in /root.
 func packaged(t *testing.T, h *host) *host {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(packageDir(t), "pmcd*.*"))
-	if err != nil || len(files) != 12 {
+	if err != nil || len(files) != 15 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {

@@ -150,7 +150,9 @@ func testUpgrade(t *testing.T, s system) {
 				h.runs(true)
 			}
 			was := h.run(kept)
-			h.run(apt + "install" + deb("pmcd", secondVersion) + deb("pmcd-plugins", secondVersion))
+			h.run("[ -f /usr/libexec/pcp/pmdas/pmdaopenmetrics ] && [ ! -L /usr/libexec/pcp/pmdas/pmdasimple ]")
+			h.run(apt + "install" + deb("pmcd", secondVersion) + deb("pmcd-plugins", secondVersion) + deb("pmcd-openmetrics", secondVersion))
+			h.run("[ -f /usr/libexec/pcp/pmdas/pmdaopenmetrics ] && [ $(readlink /usr/libexec/pcp/pmdas/pmdasimple) = pmdas ] && ! dpkg -V pmcd-plugins pmcd-openmetrics | grep .")
 			if is := h.run(kept); is != was {
 				t.Errorf("the upgrade has changed\n%s\nto\n%s", was, is)
 			}

@@ -29,16 +29,16 @@ const mounts = "device nas:/a mounted on /mnt/a with fstype nfs statvers=1.1\n" 
 // nfsclient. This pmcd runs, with PCP's agents.
 func zeroconfHost(t *testing.T, s system) *host {
 	h := boot(t, s.with)
-	for _, name := range []string{"openmetrics", "nfsclient"} {
-		program, err := peer.Plain("pmda"+name, "./agents/builtin/"+name+"/pmda"+name)
+	for name, file := range map[string]string{"openmetrics": "pmdaopenmetrics", "nfsclient": "pmdas"} {
+		program, err := peer.PlainPMDA(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := copyAll(program, h.Path(tree+"/bin/pmdas/pmda"+name)); err != nil {
+		if err := copyAll(program, h.Path(tree+"/bin/pmdas/"+file)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.run("cd " + tree + " && make -s install PLUGINS= PMDAS='openmetrics nfsclient'")
+	h.run("cd " + tree + " && ln -s pmdas bin/pmdas/pmdanfsclient && make -s install PLUGINS= PMDAS='openmetrics nfsclient'")
 	h.Write(t, "/etc/mountstats", mounts)
 	h.Write(t, "/etc/systemd/system/pmcd.service.d/mounts.conf", "[Service]\nEnvironment=NFSCLIENT_MOUNTSTATS_PATH=/etc/mountstats\n")
 	root, err := peer.ModuleRoot()

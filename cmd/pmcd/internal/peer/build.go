@@ -2,7 +2,9 @@ package peer
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +33,28 @@ func Program(name, pkg string) (string, error) {
 		return build(name, pkg, "-race")
 	}
 	return build(name, pkg)
+}
+
+// PMDA builds the program of a built-in agent, and returns the path of pmdaNAME: as packages have it,
+// a link to pmdas, except for openmetrics.
+func PMDA(name string) (string, error) { return pmda(name, Program) }
+
+// PlainPMDA is PMDA with Plain.
+func PlainPMDA(name string) (string, error) { return pmda(name, Plain) }
+
+func pmda(name string, build func(name, pkg string) (string, error)) (string, error) {
+	if name == "openmetrics" {
+		return build("pmdas/pmdaopenmetrics", "./agents/builtin/openmetrics/pmdaopenmetrics")
+	}
+	program, err := build("pmdas/pmdas", "./agents/builtin/pmdas")
+	if err != nil {
+		return "", err
+	}
+	link := filepath.Join(filepath.Dir(program), "pmda"+name)
+	if err := os.Symlink("pmdas", link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return link, nil
 }
 
 // Plain builds a program of the module as "make build" does: without the race

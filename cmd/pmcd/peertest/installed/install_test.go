@@ -110,7 +110,7 @@ func TestPeerInstallSamples(t *testing.T) {
 	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
 	for _, name := range []string{"trivial", "simple", "txmon", "trace"} {
 		src := filepath.Join(peer.Must(peer.ModuleRoot())(t), "agents", "builtin", name)
-		program := peer.Must(os.ReadFile(peer.Must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t)))(t)
+		program := peer.Must(os.ReadFile(peer.Must(peer.PMDA(name))(t)))(t)
 		for _, m := range []*peer.Machine{c, ours} {
 			dir := m.Path(peer.PMDAs + name)
 			files := map[string][]byte{"pmda" + name: program}
