@@ -119,13 +119,14 @@ package pcp, with the same configuration and agents. Its removal puts PCP's
 pmcd back."
 	depends="$libc;$build" recommends=pmcd-openmetrics conflicts='' provides=''
 	package pmcd-plugins 'built-in agents of pmcd as programs, and plugins' "These are the agents that are built into pmcd, as programs for a pipe line of
-pmcd.conf, which any pmcd starts, and four of them as Go plugins for a dso line,
-which only pmcd of the same build loads."
+pmcd.conf, which any pmcd starts, and four of them as Go plugins for a dso
+line, which only pmcd of the same build loads."
 	depends=$libc$scripted recommends='' conflicts='' provides=''
 	package pmcd-prometheus 'exporter for Prometheus of the metrics of pmcd' "pmcd-prometheus serves the metrics of a pmcd, in Go or of PCP, to Prometheus,
 with the names and labels that pmproxy gives them. Its service is off until it
 is enabled."
 	depends=$libc recommends='' conflicts=$older provides='' breaks=$split
 	package pmcd-openmetrics 'agent of pmcd for Prometheus exporters' "pmdaopenmetrics has the metrics of Prometheus exporters, as the agent of PCP in
-Python has them. It is a program for a pipe line of pmcd.conf, which any pmcd starts."
+Python has them. It is a program for a pipe line of pmcd.conf, which any pmcd
+starts."
 done
