@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -52,7 +53,7 @@ func (r *harness) play(domain int, f func(wire.Conn)) {
 
 // serveAgent plays an agents.Agent.
 func serveAgent(a agents.Agent) func(wire.Conn) {
-	return func(c wire.Conn) { wire.Serve(context.Background(), a, c) }
+	return func(c wire.Conn) { serve.Serve(context.Background(), a, c) }
 }
 
 // These are shorter here.

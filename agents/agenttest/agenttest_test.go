@@ -12,8 +12,8 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -116,9 +116,9 @@ func TestTestStream(t *testing.T) {
 		pmda func(t *testing.T, conn net.Conn) error
 		want string
 	}{
-		{"a PMDA", func(t *testing.T, conn net.Conn) error { return wire.Serve(t.Context(), newTrivial(t), conn) }, ""},
+		{"a PMDA", func(t *testing.T, conn net.Conn) error { return serve.Serve(t.Context(), newTrivial(t), conn) }, ""},
 		{"a PMDA with an error", func(t *testing.T, conn net.Conn) error {
-			return wire.Serve(t.Context(), &wrongAgent{Agent: newTrivial(t)}, conn)
+			return serve.Serve(t.Context(), &wrongAgent{Agent: newTrivial(t)}, conn)
 		}, wrongDesc},
 		{"no PMDA", func(_ *testing.T, conn net.Conn) error { return conn.Close() }, "version exchange: "},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,7 +44,7 @@ func ExampleTestStream() {
 				conn.Close()
 				return
 			}
-			wire.Serve(t.Context(), a, conn)
+			serve.Serve(t.Context(), a, conn)
 		}()
 		conn, err := net.Dial("unix", socket)
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/logfile"
-	"github.com/gopcp/pmcd/agents/wire"
 )
 
 // grace is how long an agent may take to return after the end of the context, and to be
@@ -23,7 +22,7 @@ const grace = 5 * time.Second
 
 // MaxReplyVar is the environment variable that says how long a reply may be, in bytes,
 // as pmcd --max-reply does. pmcd sets it for the agents that it starts. The default
-// is transport.DefaultMaxReply.
+// is 64 MiB.
 const MaxReplyVar = "PMCD_MAX_REPLY"
 
 // A runner runs a Program once.
@@ -148,7 +147,7 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded chan<-
 	}
 	stream, err := ep.accept(ctx)
 	if err == nil {
-		srv := wire.Server{Agent: a, Log: s.Log}
+		srv := Server{Agent: a, Log: s.Log}
 		if r.Prepare != nil {
 			srv.Prepare = func(ctx context.Context) { r.Prepare(ctx, a) }
 		}

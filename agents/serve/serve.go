@@ -4,8 +4,8 @@
 //
 // The program accepts the options of PCP's own agents and follows their
 // conventions for its log, its user and its exit (pmdaGetOptions(3),
-// pmdaOpenLog(3), pmdaConnect(3), pmdaMain(3)). Package wire implements the
-// protocol.
+// pmdaOpenLog(3), pmdaConnect(3), pmdaMain(3)). A [Server] is the protocol alone, for an
+// agent whose stream its program has itself.
 //
 // An agent logs with log/slog, to the logger in [Start]. A message may name attributes in
 // braces, whose values take the place of the names:

@@ -1,9 +1,6 @@
-// Package wire implements both ends of the PDU protocol between pmcd and one agent.
-//
-// [Serve] and [Server] run an [agents.Agent] as a PMDA. They are for authors of agents.
-//
-// All else is pmcd's end, and may change without notice in the change log. A [Client]
-// is a [transport.Transport] to a PMDA at the other end of a stream.
+// Package wire implements pmcd's end of the PDU protocol between pmcd and one agent. A
+// [Client] is a [transport.Transport] to a PMDA at the other end of a stream, whose end
+// serve.Server implements in Go.
 package wire
 
 import (

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Serve runs an agent at one end of a connection. Dial returns the Transport that
+// An agent serves one end of a connection. Dial returns the Transport that
 // pmcd uses at the other end.
-func ExampleServe() {
+func ExampleDial() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)
@@ -27,7 +28,7 @@ func ExampleServe() {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			err = wire.Serve(ctx, &transporttest.Agent{Domain: 400}, conn)
+			err = serve.Serve(ctx, &transporttest.Agent{Domain: 400}, conn)
 		}
 		served <- err
 	}()

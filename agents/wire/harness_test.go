@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -46,7 +47,7 @@ func (oneMetricAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.Re
 // oneMetricAgent on its standard input and output.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaonemetric" {
-		wire.Serve(context.Background(), oneMetricAgent{}, stdio{os.Stdin, os.Stdout})
+		serve.Serve(context.Background(), oneMetricAgent{}, stdio{os.Stdin, os.Stdout})
 		os.Exit(0)
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for children
@@ -179,7 +180,7 @@ func serveAgent(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
 	t.Helper()
 	here, there := socketPair(t)
 	served := make(chan error, 1)
-	go func() { served <- wire.Serve(context.Background(), a, there) }()
+	go func() { served <- serve.Serve(context.Background(), a, there) }()
 	c, err := wire.Dial(t.Context(), here, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -57,7 +58,7 @@ func TestStressReuse(t *testing.T) {
 				c.Close()
 			}
 			here, there := pair(t)
-			served.Go(func() { wire.Serve(context.Background(), textAgent{}, there) })
+			served.Go(func() { serve.Serve(context.Background(), textAgent{}, there) })
 			c, err := wire.Dial(t.Context(), here, wire.Options{Depth: 4})
 			if err != nil {
 				t.Error(err)

@@ -33,7 +33,6 @@ var public = map[string][]string{
 	"agents/serve/getopt":  nil,
 	"agents/agenttest":     nil,
 	"agents/trace":         nil,
-	"agents/wire":          {"Serve", "Server"}, // the rest is pmcd's end
 }
 
 // isPublic reports whether a type is of another module or meant for other modules.

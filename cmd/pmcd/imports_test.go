@@ -59,7 +59,7 @@ pmda/cache: ./internal/savefile ./safepath pdu pmcdconf/pcpconf
 pmda/event: pdu
 pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
 safepath:
-serve: ./logfile ./logtext ./safepath ./serve/getopt ./wire
+serve: ./internal/responder ./logfile ./logtext ./safepath ./serve/getopt
   agents pdu pmcdconf/debugopt pmcdconf/pcpconf
 serve/getopt:
 # What authors of programs use.
@@ -76,7 +76,7 @@ rawio:
 transport: ./fairqueue ./internal/responder agents pdu
 transport/container: ./transport pdu
 transport/transporttest: ./fairqueue ./transport agents pdu
-wire: ./fairqueue ./internal/responder ./rawio ./transport agents pdu
+wire: ./fairqueue ./rawio ./transport pdu
 pmdaroot: pdu pmcdconf/pcpconf
 pmdaroot/roottest: pdu
 # For tests.
@@ -186,7 +186,7 @@ checkagents: ./cli ./ctl ./embedded ./message ./open ./privsep ./table access ag
 booted: ./peer
 pathtrace:
 peer: agents/testutil golang.org/x/sys pdu/pdutest
-pmcdtest: ./peer agents agents/testutil agents/wire pdu pdu/pdutest pdu/pmapi
+pmcdtest: ./peer agents agents/serve agents/testutil pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal
@@ -219,8 +219,7 @@ var mayDependOn = map[string][]string{
 	"agents/pmda":  {"agents", "agents/internal/nametree", "pdu"},
 	"agents/trace": {"agents/internal/tracepdu"},
 	"agents/serve": {
-		"agents", "agents/fairqueue", "agents/internal/responder", "agents/logfile",
-		"agents/logtext", "agents/rawio", "agents/safepath", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu",
+		"agents", "agents/internal/responder", "agents/logfile", "agents/logtext", "agents/safepath", "agents/serve/getopt", "pdu",
 		"pmcdconf/debugopt", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 }

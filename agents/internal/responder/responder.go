@@ -14,7 +14,7 @@ import (
 )
 
 // A Responder calls an Agent for request PDUs. transport.Inline, transport.Local and
-// wire.Server use it, so an Agent replies in the same way in pmcd's process and behind
+// serve.Server use it, so an Agent replies in the same way in pmcd's process and behind
 // a stream. One goroutine may use a Responder at a time.
 //
 // An agent may have strings from anywhere: other programs, hosts and users. So no control characters

@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/event"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaevents" {
 		a, err := newAgent(250)
 		if err == nil {
-			err = wire.Serve(context.Background(), a, stdio{os.Stdin, os.Stdout})
+			err = serve.Serve(context.Background(), a, stdio{os.Stdin, os.Stdout})
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -24,7 +25,7 @@ const domain = 400
 // transporttest.Agent on its standard input, which is a socket.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaref" {
-		wire.Serve(context.Background(), &transporttest.Agent{Domain: domain}, os.Stdin)
+		serve.Serve(context.Background(), &transporttest.Agent{Domain: domain}, os.Stdin)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -63,7 +64,7 @@ func TestTransports(t *testing.T) {
 	stream := func(opt wire.Options) func(*testing.T) transport.Transport {
 		return func(t *testing.T) transport.Transport {
 			here, there := socketPair(t)
-			go wire.Serve(context.Background(), a, there) // ends with here
+			go serve.Serve(context.Background(), a, there) // ends with here
 			return dial(t, here, opt)
 		}
 	}

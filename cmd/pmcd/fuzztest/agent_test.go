@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -43,7 +43,7 @@ func runAgent(args []string) int {
 	}{os.Stdin, os.Stdout}
 	switch {
 	case args[2] == "honest":
-		err = wire.Serve(context.Background(), a, stdio)
+		err = serve.Serve(context.Background(), a, stdio)
 	case args[2] == "liar":
 		err = (&liar{agent: a, in: os.Stdin, out: os.Stdout}).run(args[3:]...)
 	case args[2] == "socket" && len(args) > 3 && strings.HasSuffix(args[3], liarSocket):
@@ -239,7 +239,7 @@ func listenExternal(a agent, path string) (*external, error) {
 			x.mu.Lock()
 			x.conns = append(x.conns, conn)
 			x.mu.Unlock()
-			x.tasks.Go(func() { wire.Serve(context.Background(), &x.agent, conn) })
+			x.tasks.Go(func() { serve.Serve(context.Background(), &x.agent, conn) })
 		}
 	})
 	return x, nil

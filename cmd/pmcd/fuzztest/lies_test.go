@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -172,7 +172,7 @@ func (l *liar) run(start ...string) error {
 		return nil
 	}
 	inner, conn := net.Pipe()
-	go wire.Serve(context.Background(), l.agent, conn)
+	go serve.Serve(context.Background(), l.agent, conn)
 	replies, requests := pdu.NewReader(inner, 0), pdu.NewReader(l.in, 0)
 	creds, err := replies.Next()
 	if err != nil {

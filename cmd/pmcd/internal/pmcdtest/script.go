@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -86,7 +86,7 @@ func playScript(dir, what string) {
 			}
 		}()
 	}
-	wire.Serve(context.Background(), a, struct {
+	serve.Serve(context.Background(), a, struct {
 		io.Reader
 		io.WriteCloser
 	}{os.Stdin, os.Stdout})

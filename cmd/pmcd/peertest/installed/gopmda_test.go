@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -73,7 +73,7 @@ func servePMDA() int {
 	}{os.Stdin, os.Stdout}
 	// pmcd may close its ends while it waits for an answer.
 	signal.Ignore(syscall.SIGPIPE)
-	if err := wire.Serve(context.Background(), a, pipes); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if err := serve.Serve(context.Background(), a, pipes); err != nil && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

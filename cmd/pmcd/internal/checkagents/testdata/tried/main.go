@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -89,7 +89,7 @@ func main() {
 			os.Exit(7)
 		}
 	}
-	if err := wire.Serve(context.Background(), agent{how}, conn); err != nil {
+	if err := serve.Serve(context.Background(), agent{how}, conn); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	if how == "stays" {

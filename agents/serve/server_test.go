@@ -1,10 +1,11 @@
-package wire_test
+package serve_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,9 +16,56 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
+
+// oneMetricAgent is an Agent with one metric, which notices clients that end.
+type oneMetricAgent struct{}
+
+var metricID = pdu.NewPMID(400, 0, 1)
+
+func (oneMetricAgent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if id != metricID {
+		return pdu.Desc{}, pdu.ErrnoPMID
+	}
+	return pdu.Desc{PMID: id, InDom: pdu.NoInDom}, nil
+}
+
+func (oneMetricAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		w.Fail(id, pdu.ErrnoPMID)
+	}
+	return nil
+}
+
+// recordingAgent is a oneMetricAgent that records what it is notified of, and the profiles
+// of fetches.
+type recordingAgent struct {
+	oneMetricAgent
+	events   []string
+	profiles map[*pdu.Profile]bool
+	last     agents.Origin
+}
+
+func (a *recordingAgent) SetAttr(client int32, attr pdu.Attr) {
+	a.events = append(a.events, fmt.Sprintf("%d is %s", client, attr.Value))
+}
+
+func (a *recordingAgent) EndContext(client int32) {
+	a.events = append(a.events, fmt.Sprintf("%d ends", client))
+}
+
+func (a *recordingAgent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	if a.profiles == nil {
+		a.profiles = make(map[*pdu.Profile]bool)
+	}
+	a.profiles[r.Profile], a.last = true, r.Origin
+	return a.oneMetricAgent.Fetch(ctx, r, w)
+}
+
+type panickingAgent struct{ oneMetricAgent }
+
+func (panickingAgent) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) { panic("ouch") }
 
 // encode returns PDUs in wire form.
 func encode(tb testing.TB, ms ...pdu.Message) (b []byte) {
@@ -56,7 +104,7 @@ func serveScript(tb testing.TB, a agents.Agent, input []byte) (replies [][]byte,
 	tb.Helper()
 	var text bytes.Buffer
 	conn := &scriptedConn{in: bytes.NewReader(append(encode(tb, credsPDU()), input...))}
-	s := wire.Server{Agent: a, Log: slog.New(serve.NewHandler(&text, "pmda", slog.LevelInfo))}
+	s := serve.Server{Agent: a, Log: slog.New(serve.NewHandler(&text, "pmda", slog.LevelInfo))}
 	err = s.Serve(tb.Context(), conn)
 	for r := pdu.NewReader(&conn.out, 0); ; {
 		b, rerr := r.Next()
@@ -160,21 +208,21 @@ func TestServerEndContext(t *testing.T) {
 	if _, _, err := serveScript(t, a, input); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(a.recorded(), ", "); got != "0 ends" {
+	if got := strings.Join(a.events, ", "); got != "0 ends" {
 		t.Errorf("notified %q, want one end", got)
 	}
 }
 
 // A bad profile does not replace the profile before it.
 func TestServerKeepsProfile(t *testing.T) {
-	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
+	a := new(recordingAgent)
 	fetch := encode(t, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{metricID}})
 	pdu.SetFrom(fetch, 5)
 	input := append(encode(t, &pdu.Profile{Context: 3}), fetch...)
 	input = append(append(input, rawPDU(pdu.TypeProfile, "abcd")...), fetch...)
 	replies, _, err := serveScript(t, a, input)
-	if err != nil || len(replies) != 2 || len(a.seen) != 1 {
-		t.Errorf("%d replies, %d profiles, %v; want 2, 1", len(replies), len(a.seen), err)
+	if err != nil || len(replies) != 2 || len(a.profiles) != 1 {
+		t.Errorf("%d replies, %d profiles, %v; want 2, 1", len(replies), len(a.profiles), err)
 	}
 	if want := (agents.Origin{Client: 5, Context: 7}); a.last != want {
 		t.Errorf("the request is from %v, want %v", a.last, want)
@@ -187,7 +235,7 @@ func TestServerKeepsProfile(t *testing.T) {
 func TestServerPrepare(t *testing.T) {
 	prepared := false
 	conn := &scriptedConn{in: bytes.NewReader(encode(t, credsPDU(), &pdu.DescReq{PMID: 1}))}
-	s := wire.Server{Agent: oneMetricAgent{}, Prepare: func(context.Context) {
+	s := serve.Server{Agent: oneMetricAgent{}, Prepare: func(context.Context) {
 		prepared = true
 		if n := conn.out.Len(); n != len(encode(t, credsPDU())) {
 			t.Errorf("%d bytes before the agent is prepared", n)
@@ -227,7 +275,7 @@ func TestServerGreeting(t *testing.T) {
 		{"wants attributes", new(recordingAgent), pdu.FeatureAuth | pdu.FeatureContainer},
 	} {
 		conn := &scriptedConn{in: strings.NewReader("")}
-		if err := wire.Serve(t.Context(), tt.a, conn); err != nil {
+		if err := serve.Serve(t.Context(), tt.a, conn); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		var c pdu.Creds
@@ -252,7 +300,7 @@ func TestServerBadStream(t *testing.T) {
 		{"half a PDU", append(greeting, rawPDU(pdu.TypeDescReq, "abcd")[:14]...), "unexpected EOF"},
 		{"negative length", append(greeting, "\xff\xff\xff\xffabcdabcd"...), "length"},
 	} {
-		err := wire.Serve(t.Context(), oneMetricAgent{}, &scriptedConn{in: bytes.NewReader(tt.input)})
+		err := serve.Serve(t.Context(), oneMetricAgent{}, &scriptedConn{in: bytes.NewReader(tt.input)})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
@@ -279,7 +327,7 @@ func TestServerCancelsCalls(t *testing.T) {
 	defer pmcd.Close()
 	a := stuckAgent{entered: make(chan struct{}, 1)}
 	served := make(chan error, 1)
-	go func() { served <- wire.Serve(ctx, a, conn) }()
+	go func() { served <- serve.Serve(ctx, a, conn) }()
 	if _, err := io.ReadFull(pmcd, make([]byte, 20)); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +358,7 @@ func TestServerReadIgnoresClose(t *testing.T) {
 	cancel()
 	until := make(chan struct{})
 	defer close(until)
-	if err := wire.Serve(ctx, oneMetricAgent{}, &unclosableStream{end: until}); !errors.Is(err, context.Canceled) {
+	if err := serve.Serve(ctx, oneMetricAgent{}, &unclosableStream{end: until}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Serve: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package serve
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func Serve(ctx context.Context, a agents.Agent, conn io.ReadWriteCloser) error {
 type Server struct {
 	Agent    agents.Agent
 	Log      *slog.Logger // of PDUs from pmcd that are bad or ignored; nil means no log
-	MaxReply int          // how long a reply may be, in bytes; 0 is transport.DefaultMaxReply
+	MaxReply int          // how long a reply may be, in bytes; 0 is 64 MiB
 
 	// Prepare, if not nil, is called after the version exchange. When it has returned, pmcd is
 	// told that the agent is ready (PM_ERR_PMDAREADY).
