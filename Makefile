@@ -95,8 +95,9 @@ export GORACE = atexit_sleep_ms=0
 QEMUPEERS = ./cmd/pmcd/qemutest
 
 # Packages whose tests run under qemu-user: what has bytes in an order, or system calls.
-QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/internal/... ./agents/mmv ./agents/pmda/... \
-	./agents/rawio ./agents/transport ./agents/wire ./agents/builtin/mmv ./agents/builtin/pmcd ./agents/builtin/root \
+QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/mmv ./agents/pmda/... \
+	./internal/kernel ./internal/mmvformat ./internal/nametree ./internal/rawio ./internal/responder ./internal/safepath ./internal/savefile \
+	./internal/tracepdu ./internal/transport ./internal/wire ./agents/builtin/mmv ./agents/builtin/pmcd ./agents/builtin/root \
 	./agents/builtin/xfs ./daemon ./daemon/internal/... ./cmd/pmcd/internal/embedded
 
 # Agents with a main package for a plugin, and those that are PMDAs: by the program pmdas, whose

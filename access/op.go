@@ -9,6 +9,8 @@
 // Rules and connection counts are separate. A List of rules is immutable, and a
 // reload of the configuration replaces it as a whole. A Counter holds the live
 // connections across reloads and counts them again under the new List.
+//
+// Package access serves the programs of this module, and may change in any release.
 package access
 
 import "strings"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/bench/attack"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // hostileOptions are the options of -hostile.

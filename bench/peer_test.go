@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // peers returns options for a comparison of PCP's pmcd and this one.

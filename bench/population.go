@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // A population is what the host of a scenario has much of.

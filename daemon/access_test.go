@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // defaultAddressEvery is how often the loop checks whether interfaces have the addresses of -i.

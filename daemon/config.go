@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

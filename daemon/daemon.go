@@ -6,6 +6,8 @@
 // request names. Package daemon starts no process, except commands in a name space
 // file (#shell), reads no flag and no environment, and logs through the logger of its
 // Config.
+//
+// Package daemon serves the programs of this module, and may change in any release.
 package daemon
 
 import (
@@ -19,7 +21,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
@@ -29,6 +30,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // Listeners are the sockets that clients connect to.

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/saslhelper"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )

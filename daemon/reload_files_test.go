@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Whatever is in the place of a file that a reload reads, the reload ends and says so. When

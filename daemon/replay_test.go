@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 

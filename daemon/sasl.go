@@ -6,8 +6,8 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // startSASL makes the Host for logins, if there is a helper. Clients are not greeted before

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // If clients must log in and cannot, a warning says so, at the start and at each reload.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/child"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )

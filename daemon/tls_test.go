@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // tlsText returns a tls.conf.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )

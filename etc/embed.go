@@ -1,5 +1,7 @@
 // Package etc holds the files of this directory that are compiled into pmcd:
 // what it serves on a host without PCP.
+//
+// Package etc serves the programs of this module, and may change in any release.
 package etc
 
 import _ "embed"

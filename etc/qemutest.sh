@@ -11,13 +11,13 @@ set -eu
 # looks for these tests.
 skip='
 agents/builtin/mmv TestUnreadable: a child
-agents/wire TestAgent: children
-agents/wire TestConcurrent: a child
+internal/wire TestAgent: children
+internal/wire TestConcurrent: a child
 daemon TestAbsentAddress: a child
 daemon/internal/conn TestNonlocalBind: a child
 daemon/internal/conn TestUnboundFamily: a child
 
-agents/rawio TestWaitIsInterrupted: /proc has the numbers of system calls of this machine
+internal/rawio TestWaitIsInterrupted: /proc has the numbers of system calls of this machine
 daemon TestWatch: qemu 7.2 for s390x gives no nanoseconds of modification times
 daemon/internal/conn TestZone: qemu 7.2 for s390x gives package net no list of interfaces
 daemon/internal/sasl FuzzLogin: libsasl2 needs cgo

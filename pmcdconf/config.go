@@ -5,6 +5,8 @@
 // The package accepts, skips and rejects the same lines as PCP's pmcd, so that
 // both can use one file. It reports mistakes with their file, line and column,
 // and can print them with the text that C pmcd has in its log.
+//
+// Package pmcdconf serves the programs of this module, and may change in any release.
 package pmcdconf
 
 import (

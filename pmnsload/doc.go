@@ -18,4 +18,6 @@
 //
 // Load returns a Tree, which is immutable. The package never calls an agent and
 // logs nothing.
+//
+// Package pmnsload serves the programs of this module, and may change in any release.
 package pmnsload

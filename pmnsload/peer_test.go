@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // These tests compare results with those of PCP's programs pmcpp and pminfo, below

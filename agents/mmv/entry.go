@@ -3,7 +3,7 @@ package mmv
 import (
 	"sync/atomic"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // none is the value of a number that is absent.

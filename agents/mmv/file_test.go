@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // An image is the contents of a file. Numbers are zero; move sets them.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // An InDom describes an instance domain (pmGetInDom(3)).

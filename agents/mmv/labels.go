@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // Labels maps names of metric labels to values (pmLookupLabels(3)). A name is a letter

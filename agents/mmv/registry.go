@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pdu"
 )
 

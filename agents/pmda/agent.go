@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/nametree"
+	"github.com/gopcp/pmcd/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
 )
 

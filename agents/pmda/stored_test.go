@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
+	"github.com/gopcp/pmcd/internal/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -11,7 +11,7 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 )
 
 // An endpoint is what pmcd connects to (pmdaConnect(3)): the pipe that it made,

@@ -4,7 +4,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // levelCritical is for errors that keep the agent from starting.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Errors on the command line are printed with the usage message, and no log is

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 var update = flag.Bool("update", false, "write testdata/dbpmda.out; review the result")

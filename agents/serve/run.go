@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logfile"
+	"github.com/gopcp/pmcd/internal/logfile"
 )
 
 // grace is how long an agent may take to return after the end of the context, and to be

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/responder"
+	"github.com/gopcp/pmcd/internal/responder"
 	"github.com/gopcp/pmcd/pdu"
 )
 

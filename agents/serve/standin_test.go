@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A StandIn has the options of the line, and says which words of it have no effect.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // An asynchronous is the part of a Client that does not wait for the agent. A goroutine,

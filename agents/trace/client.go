@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // A Client sends values to the agent trace. Its methods are safe for concurrent use.

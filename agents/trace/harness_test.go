@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // An agent is a trace agent that records what it gets.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // A link is the connection to the agent, with the time of the next attempt to connect. It is

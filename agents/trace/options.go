@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // Options configure a Client. Fields that are zero have the value of an environment

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // A synchronous is the part of a Client that waits for the agent. One call after another

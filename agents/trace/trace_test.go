@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // Each call sends one value, with the flag for an answer if the Client is synchronous.

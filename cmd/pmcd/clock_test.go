@@ -11,7 +11,7 @@ import (
 // late when the clock of the host is set. Larger units are those of formats of files.
 func TestMonotonic(t *testing.T) {
 	eachDecl(t, func(pkg, name string, set *token.FileSet, decl ast.Decl) {
-		if pkg == "bench" || pkg == "agents/testutil" || strings.HasSuffix(set.Position(decl.Pos()).Filename, "_test.go") {
+		if pkg == "bench" || pkg == "internal/testutil" || strings.HasSuffix(set.Position(decl.Pos()).Filename, "_test.go") {
 			return
 		}
 		ast.Inspect(decl, func(n ast.Node) bool {

@@ -12,15 +12,12 @@ import (
 // withoutExample are packages, and directories of them, that other packages of the module
 // import and that need no example, with reasons.
 var withoutExample = map[string]string{
-	"agents/builtin":                 "each is used as agents/pmda's example shows",
-	"agents/testutil":                "for tests of this module",
-	"agents/pmdaroot/roottest":       "for tests of this module",
-	"agents/transport/transporttest": "for tests of this module",
-	"bench":                          "a program and its parts",
-	"cmd":                            "programs and their parts",
-	"docs":                           "tests of documents",
-	"etc":                            "files",
-	"pdu/pdutest":                    "for tests of this module",
+	"agents/builtin": "each is used as agents/pmda's example shows",
+	"bench":          "a program and its parts",
+	"cmd":            "programs and their parts",
+	"docs":           "tests of documents",
+	"etc":            "files",
+	"pdu/pdutest":    "for tests of this module",
 }
 
 // Each package that is not internal has an example, which go doc's readers see and the

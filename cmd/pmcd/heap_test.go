@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Collections that follow each other closely let the heap grow; a long pause ends that.

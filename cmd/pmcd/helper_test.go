@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 )
 
 // Without its root helper, and without a service manager, pmcd goes on: its agents

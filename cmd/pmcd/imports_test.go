@@ -29,9 +29,8 @@ agents: pdu
 bench/attack: pdu golang.org/x/sys
 daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn daemon/internal/diag
   daemon/internal/labels daemon/internal/quota daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/session daemon/internal/tlspolicy
-  agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
+  agents/builtin/pmcd internal/launch/child internal/logtext internal/transport internal/wire
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
-daemon/saslhelper: agents/launch/child
 docs/docstest:
 etc:
 pdu:
@@ -50,77 +49,80 @@ tlsconf: ./regular pmcdconf
 
 # What authors of agents use.
 in agents
-agenttest: ./transport ./transport/transporttest ./wire agents pdu
-logfile: ./safepath
-logtext:
-mmv: ./internal/mmvformat ./safepath pdu
-pmda: ./internal/nametree agents pdu
-pmda/cache: ./internal/savefile ./safepath pdu pmcdconf/pcpconf
+agenttest: agents internal/transport internal/transport/transporttest internal/wire pdu
+mmv: internal/mmvformat internal/safepath pdu
+pmda: agents internal/nametree pdu
+pmda/cache: internal/safepath internal/savefile pdu pmcdconf/pcpconf
 pmda/event: pdu
-pmda/pmdatest: ./pmda ./testutil ./transport ./transport/transporttest agents pdu pmnsload
-safepath:
-serve: ./internal/responder ./logfile ./logtext ./safepath ./serve/getopt
-  agents pdu pmcdconf/debugopt pmcdconf/pcpconf
+pmda/pmdatest: ./pmda agents internal/testutil internal/transport internal/transport/transporttest pdu pmnsload
+serve: ./serve/getopt agents internal/logfile internal/logtext internal/responder internal/safepath
+  pdu pmcdconf/debugopt pmcdconf/pcpconf
 serve/getopt:
 # What authors of programs use.
-trace: ./internal/tracepdu
+trace: internal/tracepdu
+
+# What the daemon, the agents and the programs share.
+in internal
+kernel:
+logfile: ./safepath
+logtext:
+safepath:
+saslhelper: ./launch/child
+# Files and protocols that two packages know.
+mmvformat: pmcdconf/pcpconf
+nametree: pdu
+pmdaroot: pdu pmcdconf/pcpconf
+pmdaroot/roottest: pdu
+savefile: ./safepath
+tracepdu:
 # How pmcd reaches an agent.
 fairqueue:
-internal/mmvformat: pmcdconf/pcpconf
-internal/kernel:
-internal/nametree: pdu
-internal/responder: agents pdu
-internal/savefile: ./safepath
-internal/tracepdu:
 rawio:
-transport: ./fairqueue ./internal/responder agents pdu
+responder: agents pdu
+transport: ./fairqueue ./responder agents pdu
 transport/container: ./transport pdu
 transport/transporttest: ./fairqueue ./transport agents pdu
 wire: ./fairqueue ./rawio ./transport pdu
-pmdaroot: pdu pmcdconf/pcpconf
-pmdaroot/roottest: pdu
+# How an agent comes to life.
+launch/child: pmcdconf/regular golang.org/x/sys
+launch/dsohost: ./launch/child pmcdconf/regular
+launch/goplugin: agents pmcdconf/regular
+launch/roothelper: ./launch/child pdu pmcdconf pmcdconf/regular golang.org/x/sys
+launch/shared: ./launch/child ./launch/roothelper pmcdconf golang.org/x/sys
 # For tests.
 linuxhosts:
 testutil: golang.org/x/sys
-
-# How an agent comes to life.
-in agents/launch
-child: pmcdconf/regular golang.org/x/sys
-dsohost: ./child pmcdconf/regular
-goplugin: agents pmcdconf/regular
-roothelper: ./child pdu pmcdconf pmcdconf/regular golang.org/x/sys
-shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
 in agents/builtin
 cifs: ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
 internal/cgroups: ./internal/sysfile
 internal/ids: agents/pmda/cache pdu
-internal/inroot: agents/internal/kernel golang.org/x/sys
+internal/inroot: internal/kernel golang.org/x/sys
 internal/metrics: agents/pmda pdu
 internal/pidfile: pmcdconf/regular
-internal/sysfile: agents/rawio
+internal/sysfile: internal/rawio
 internal/zone: pmcdconf/regular
 jbd2: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 kvm: ./internal/sysfile agents agents/pmda agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
 linux: ./internal/ids ./internal/inroot ./internal/metrics ./internal/sysfile
-  agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
+  agents agents/pmda agents/pmda/cache internal/pmdaroot internal/rawio agents/serve
   pdu pmcdconf/pcpconf pmcdconf/regular github.com/prometheus/procfs golang.org/x/sys
-mmv: agents agents/internal/mmvformat agents/logtext agents/serve
+mmv: agents internal/mmvformat internal/logtext agents/serve
   pdu pmcdconf/debugopt pmcdconf/hostlabels pmcdconf/regular
-mmv/mmvtest: agents/internal/mmvformat
+mmv/mmvtest: internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
-openmetrics: agents agents/internal/nametree agents/internal/savefile agents/launch/roothelper agents/serve
+openmetrics: agents internal/nametree internal/savefile internal/launch/roothelper agents/serve
   pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular golang.org/x/text
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular pmcdconf/pcpconf
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
-proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve
-  agents/safepath pdu pmcdconf/pcpconf pmcdconf/regular
-root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache agents/pmdaroot agents/safepath agents/serve
+proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda internal/pmdaroot agents/serve
+  internal/safepath pdu pmcdconf/pcpconf pmcdconf/regular
+root: ./internal/cgroups ./internal/inroot ./internal/pidfile agents agents/pmda agents/pmda/cache internal/pmdaroot internal/safepath agents/serve
   pdu pmcdconf/regular golang.org/x/sys
 simple: agents agents/pmda agents/pmda/cache agents/serve pdu pmcdconf/pcpconf pmcdconf/regular
-trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
+trace: ./internal/metrics access agents internal/tracepdu agents/pmda agents/serve
   pdu pmcdconf pmcdconf/debugopt
 trivial: agents agents/pmda agents/serve pdu
 txmon: agents agents/pmda agents/serve pdu pmcdconf/pcpconf pmcdconf/regular golang.org/x/sys
@@ -128,65 +130,65 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 
 # The daemon. Diag formats what it is given; agentset knows no clients.
 in daemon/internal
-agentset: ./diag access agents/logtext agents/safepath agents/transport agents/wire pdu pmcdconf
-agentsettest: ./agentset ./diag ./routes agents agents/testutil agents/transport agents/wire pdu pmcdconf pmnsload
-calls: ./agentset ./clients ./diag ./routes ./slots agents agents/transport pdu
-clients: ./agentset ./conn ./diag ./routes access agents agents/fairqueue agents/logtext agents/transport pdu
-conn: ./quota agents/fairqueue agents/rawio agents/safepath pdu golang.org/x/sys
-diag: agents/logtext agents/transport pdu
+agentset: ./diag access internal/logtext internal/safepath internal/transport internal/wire pdu pmcdconf
+agentsettest: ./agentset ./diag ./routes agents internal/testutil internal/transport internal/wire pdu pmcdconf pmnsload
+calls: ./agentset ./clients ./diag ./routes ./slots agents internal/transport pdu
+clients: ./agentset ./conn ./diag ./routes access agents internal/fairqueue internal/logtext internal/transport pdu
+conn: ./quota internal/fairqueue internal/rawio internal/safepath pdu golang.org/x/sys
+diag: internal/logtext internal/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
-logtest: agents/logtext
-reload: ./agentset ./diag ./labels ./routes ./session ./tlspolicy access agents/logtext
+logtest: internal/logtext
+reload: ./agentset ./diag ./labels ./routes ./session ./tlspolicy access internal/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
-names: ./agentset ./calls ./clients ./routes agents/transport pdu pmnsload
-quota: agents/fairqueue
+names: ./agentset ./calls ./clients ./routes internal/transport pdu pmnsload
+quota: internal/fairqueue
 repeated: pdu
 routes: ./agentset pmnsload
 tlspolicy: pmcdconf pmcdconf/regular pmcdconf/tlsconf
-slots: agents/fairqueue
-sasl: ./diag agents/fairqueue agents/logtext pdu
+slots: internal/fairqueue
+sasl: ./diag internal/fairqueue internal/logtext pdu
 session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./repeated ./routes ./sasl ./slots ./tlspolicy access
-  agents/fairqueue agents/logtext agents/transport pdu
+  internal/fairqueue internal/logtext internal/transport pdu
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
 # neither the options (cli) nor the daemon gets what it needs from them.
 in cmd/pmcd/internal
 # What all others may use.
-message: agents/logtext
+message: internal/logtext
 table: ./message
-logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
+logging: internal/logfile internal/logtext go.uber.org/zap/zapcore
 version: pmcdconf/pcpconf
 # What pmcd is told.
 rundir:
-cli: ./logging ./rundir agents/logtext agents/serve/getopt daemon
+cli: ./logging ./rundir internal/logtext agents/serve/getopt daemon
   pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
 clientcert: pmcdconf pmcdconf/pcpconf pmcdconf/tlsconf
 embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
 # How pmcd is started, watched and asked.
 grouplimit: pmcdconf/regular github.com/prometheus/procfs
 systemd: ./message daemon golang.org/x/sys
-background: ./cli ./logging ./systemd agents/launch/child agents/safepath pmcdconf/regular golang.org/x/sys
-ctl: agents/safepath pmcdconf/regular
+background: ./cli ./logging ./systemd internal/launch/child internal/safepath pmcdconf/regular golang.org/x/sys
+ctl: internal/safepath pmcdconf/regular
 status: ./cli ./ctl daemon pmcdconf/pcpconf
 # Agents.
-privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
-  agents/logtext agents/safepath agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
+privsep: internal/launch/child internal/launch/goplugin internal/launch/roothelper internal/launch/shared
+  internal/logtext internal/safepath agents/serve pmcdconf pmcdconf/regular golang.org/x/sys
 open: ./privsep access agents agents/builtin/cifs agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
   agents/builtin/mmv agents/builtin/nfsclient agents/builtin/pmimport agents/builtin/proc agents/builtin/root
   agents/builtin/simple
-  agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
-  agents/launch/goplugin
-  agents/launch/roothelper agents/logtext agents/pmdaroot agents/serve agents/transport
-  agents/transport/container agents/wire pmcdconf
-verify: ./cli ./open ./privsep access agents/launch/child agents/launch/dsohost agents/launch/goplugin
+  agents/builtin/trace agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs internal/launch/child internal/launch/dsohost
+  internal/launch/goplugin
+  internal/launch/roothelper internal/logtext internal/pmdaroot agents/serve internal/transport
+  internal/transport/container internal/wire pmcdconf
+verify: ./cli ./open ./privsep access internal/launch/child internal/launch/dsohost internal/launch/goplugin
   daemon pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload
-checkagents: ./cli ./ctl ./embedded ./message ./open ./privsep ./table access agents/launch/child agents/launch/roothelper
-  agents/logtext agents/transport agents/wire pdu pmcdconf pmcdconf/regular pmnsload golang.org/x/sys agents/safepath
+checkagents: ./cli ./ctl ./embedded ./message ./open ./privsep ./table access internal/launch/child internal/launch/roothelper
+  internal/logtext internal/transport internal/wire pdu pmcdconf pmcdconf/regular pmnsload golang.org/x/sys internal/safepath
 # For tests.
 booted: ./peer
 pathtrace:
-peer: agents/testutil golang.org/x/sys pdu/pdutest
-pmcdtest: ./peer agents agents/serve agents/testutil pdu pdu/pdutest pdu/pmapi
+peer: internal/testutil golang.org/x/sys pdu/pdutest
+pmcdtest: ./peer agents agents/serve internal/testutil pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal
@@ -214,12 +216,12 @@ var mayDependOn = map[string][]string{
 	"pmnsload": {"pdu", "pmcdconf/regular"},
 	"agents":   {"pdu"},
 	"agents/mmv": {
-		"agents/internal/mmvformat", "agents/safepath", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
+		"internal/mmvformat", "internal/safepath", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
-	"agents/pmda":  {"agents", "agents/internal/nametree", "pdu"},
-	"agents/trace": {"agents/internal/tracepdu"},
+	"agents/pmda":  {"agents", "internal/nametree", "pdu"},
+	"agents/trace": {"internal/tracepdu"},
 	"agents/serve": {
-		"agents", "agents/internal/responder", "agents/logfile", "agents/logtext", "agents/safepath", "agents/serve/getopt", "pdu",
+		"agents", "internal/responder", "internal/logfile", "internal/logtext", "internal/safepath", "agents/serve/getopt", "pdu",
 		"pmcdconf/debugopt", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 }
@@ -246,7 +248,7 @@ var mustNotImport = map[string][]string{
 	"daemon/internal/tlspolicy": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/sasl":      {"os/exec", "os/signal", "plugin", "flag", "log"},
-	// Programs have one form of log lines, that of agents/logtext.
+	// Programs have one form of log lines, that of internal/logtext.
 	"cmd/pmcd/pmcdctl":                      {"log"},
 	"cmd/pmcd/pmcd-prometheus":              {"log"},
 	"cmd/pmcd/pmcd-prometheus/internal/web": {"log"},
@@ -259,7 +261,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":  {"cmd/pmcd/pmcdctl", "cmd/pmcd/pmcd-prometheus"},
 	"github.com/spf13/pflag":  {"cmd/pmcd/pmcdctl"},
 	"github.com/xdg-go/scram": {"pdu/pmapi"},
-	"plugin":                  {"agents/launch/goplugin"},
+	"plugin":                  {"internal/launch/goplugin"},
 	module + "/etc":           {"cmd/pmcd/internal/embedded"},
 	module + "/pdu/pdutest":   {"bench", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest"}, // for tests
 	// Package zap brings net/http along, which is 2 MB of memory.
@@ -286,7 +288,7 @@ var mustNotLink = map[string][]string{
 // notForClients is what clients of pmcd must not contain: the daemon and its agents, and what
 // only these need.
 var notForClients = []string{
-	"agents", "agents/builtin/...", "agents/launch/...", "agents/pmda/...", "agents/serve/...", "agents/transport/...", "agents/wire",
+	"agents", "agents/builtin/...", "internal/launch/...", "agents/pmda/...", "agents/serve/...", "internal/transport/...", "internal/wire",
 	"cmd/pmcd/internal/cli", "cmd/pmcd/internal/logging", "daemon/...", "etc", "plugin", "pmnsload",
 	"github.com/fsnotify/fsnotify", "github.com/prometheus/procfs", "go.uber.org/zap",
 }

@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/launch/shared"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/checkagents"
@@ -25,6 +23,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/verify"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/shared"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // silentNameServer makes this host, which is a name space of its own, one whose name only a name

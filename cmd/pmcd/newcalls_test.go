@@ -19,8 +19,8 @@ var newCalls = []string{
 // anyError has the functions, by package, that do something else after each error of such a call, as
 // they do without the call.
 var anyError = map[string]string{
-	"agents/builtin/linux mountID": "reads fdinfo of the same descriptor",
-	"agents/launch/child waitExit": "blocks a thread in waitid",
+	"agents/builtin/linux mountID":   "reads fdinfo of the same descriptor",
+	"internal/launch/child waitExit": "blocks a thread in waitid",
 }
 
 // A function that uses a newer system call has something else to do if kernel.Lacks says that the call

@@ -33,8 +33,8 @@ var mayOpen = map[string]map[string]string{
 		"stopAbandonedAcct": "follows no link, and locks the file",
 	},
 	"agents/builtin/root":          {"readInRoot": "O_PATH has no effect on the file"},
-	"agents/safepath":              {"openat": "O_PATH has no effect on the file"},
-	"agents/internal/savefile":     {"replace": "a directory, after a rename in it"},
+	"internal/safepath":            {"openat": "O_PATH has no effect on the file"},
+	"internal/savefile":            {"replace": "a directory, after a rename in it"},
 	"agents/pmda/cache":            {"New": "follows no link, since others can write to the directory"},
 	"cmd/pmcd/internal/background": {"openReport": "it is only written"},
 	"cmd/pmcd/internal/privsep":    {"protectFromOOM": "a file of /proc", "makeDir": "a directory that it has made"},
@@ -42,7 +42,7 @@ var mayOpen = map[string]map[string]string{
 
 // forTests are the packages that are not part of the product.
 var forTests = []string{
-	"agents/testutil", "bench", "cmd/pmcd/internal/booted", "cmd/pmcd/internal/pathtrace", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest",
+	"internal/testutil", "bench", "cmd/pmcd/internal/booted", "cmd/pmcd/internal/pathtrace", "cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest",
 	"etc/packaging", "etc/runtests",
 }
 

@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/launch/shared"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/shared"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A privileged place has a pmcd that is started as root, its agents, and the

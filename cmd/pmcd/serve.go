@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
@@ -24,7 +22,9 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/logtext"
+	"github.com/gopcp/pmcd/internal/saslhelper"
 )
 
 // A server is the process that serves clients. Its methods up to run are the steps of

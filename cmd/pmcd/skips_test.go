@@ -18,14 +18,14 @@ import (
 // All others use testutil.Missing, or what is built on it, so that "make test" fails if the
 // machine lacks a program, a right or a file.
 var maySkip = map[string]map[string]string{
-	"agents/testutil": {
+	"internal/testutil": {
 		"Missing":       "the skip that PMCD_REQUIRE_PEERS=1 makes a failure",
 		"InProcess":     "passes a skip on",
 		"TestInProcess": "tests that",
 	},
 
 	// What a kernel or a host may lack.
-	"agents/rawio": {
+	"internal/rawio": {
 		"sendUrgent":        "no urgent bytes in Unix sockets",
 		"sendRights":        "no urgent bytes in Unix sockets",
 		"TestPassrightsOff": "Linux before 6.16",
@@ -40,7 +40,7 @@ var maySkip = map[string]map[string]string{
 	"pdu": {"TestTextIdent": "the captures are of a little-endian host"},
 
 	// What a build, a run or a peer does not have.
-	"agents/launch/goplugin": {
+	"internal/launch/goplugin": {
 		"buildPlugin":   "with -cover the test binary has other versions of the packages",
 		"TestOpen":      "with -cover the test binary has other versions of the packages",
 		"TestOtherCopy": "with -cover the test binary has other versions of the packages",

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // rightsOf says which user an agent has become, "" if there is no such process.

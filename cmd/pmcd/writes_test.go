@@ -13,7 +13,7 @@ import (
 // get the path from package safepath, and why. Root must not follow a link to the directory that another
 // user has made.
 var mayWrite = map[string]map[string]string{
-	"agents/safepath": {
+	"internal/safepath": {
 		"open":   "the rights are those of the user who has made the links, or the user's own",
 		"Remove": "the package itself", "Listen": "the package itself",
 	},
@@ -25,7 +25,7 @@ var mayWrite = map[string]map[string]string{
 	// For tests.
 	"agents/builtin/mmv/mmvtest": {"Write": ""},
 	"agents/pmda/pmdatest":       {"WriteFile": ""},
-	"agents/pmdaroot/roottest":   {"Start": ""},
+	"internal/pmdaroot/roottest": {"Start": ""},
 }
 
 // writes are the functions that create, change or remove a file by its path, by package.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // swapArgs are the arguments of swap-pmcd.
@@ -83,7 +83,7 @@ func TestMarkedBlocks(t *testing.T) {
 	}
 	testutil.NeedModules(t)
 	// go test keeps the results of a package until a file changes that a test has read.
-	goFiles(t, "agents", "cmd", "daemon", "pdu", "pmcdconf", "pmnsload")
+	goFiles(t, "agents", "cmd", "daemon", "internal", "pdu", "pmcdconf", "pmnsload")
 	n := 0
 	for name, text := range documents(t) {
 		blocks, _ := split(text)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Figures that documents repeat are those of the last complete run of the bench.
@@ -185,7 +185,7 @@ func TestWayOfARequest(t *testing.T) {
 		t.Fatal("docs/architecture.md has no way of a request")
 	}
 	var all strings.Builder
-	for _, text := range goFiles(t, "daemon", "agents/transport", "agents/wire") {
+	for _, text := range goFiles(t, "daemon", "internal/transport", "internal/wire") {
 		all.WriteString(text)
 	}
 	n := 0
@@ -252,7 +252,7 @@ var blank = regexp.MustCompile(`\b[A-Z]{1,}\b|\.\.\.|["\[\]]`)
 // looks for them finds them. Words in capitals stand for what varies.
 func TestLogLines(t *testing.T) {
 	var all strings.Builder
-	for _, text := range goFiles(t, "daemon", "cmd/pmcd", "agents/launch", "agents/logfile", "agents/transport", "pmcdconf") {
+	for _, text := range goFiles(t, "daemon", "cmd/pmcd", "internal/launch", "internal/logfile", "internal/transport", "pmcdconf") {
 		all.WriteString(text)
 	}
 	_, text, ok := strings.Cut(read(t, "docs/operations.md"), "\n## Log lines\n")

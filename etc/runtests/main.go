@@ -5,7 +5,7 @@
 //
 // Function groups has the names. A test that lacks something on this machine, such as PCP or
 // root's rights, is not run, unless PMCD_REQUIRE_PEERS=1 is set: then it fails (package
-// agents/testutil).
+// internal/testutil).
 package main
 
 import (

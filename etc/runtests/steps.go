@@ -21,10 +21,10 @@ type step struct {
 
 // Packages, as patterns for the go command.
 var (
-	// Where there is concurrency. agents/launch/goplugin is not among them: with the race
+	// Where there is concurrency. internal/launch/goplugin is not among them: with the race
 	// detector its plugins take a minute to build when nothing is cached.
-	raced = []string{"./daemon/...", "./agents/transport/...", "./agents/wire", "./agents/fairqueue", "./agents/rawio",
-		"./agents/launch/child", "./agents/launch/dsohost", "./agents/launch/roothelper", "./agents/launch/shared",
+	raced = []string{"./daemon/...", "./internal/transport/...", "./internal/wire", "./internal/fairqueue", "./internal/rawio",
+		"./internal/launch/child", "./internal/launch/dsohost", "./internal/launch/roothelper", "./internal/launch/shared",
 		"./agents/serve/...", "./pdu/pmapi"}
 	// Tests that boot machines.
 	booted = []string{"./cmd/pmcd/systemtest", "./cmd/pmcd/internal/booted"}
@@ -39,8 +39,8 @@ var (
 	// Tests that run for minutes.
 	long = slices.Concat(compiling, fuzzed, others, []string{"./cmd/pmcd/qemutest"})
 	// Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
-	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./agents/internal/tracepdu",
-		"./agents/pmda/cache", "./agents/builtin/internal/sysfile", "./agents/builtin/mmv", "./agents/rawio"}
+	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./internal/tracepdu",
+		"./agents/pmda/cache", "./agents/builtin/internal/sysfile", "./agents/builtin/mmv", "./internal/rawio"}
 )
 
 // groups returns the steps of a name. Those of a group run side by side.
@@ -94,7 +94,7 @@ func groups(name string) [][]step {
 			tests("32-bit parsers", parsers, "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=386").niced(),
 			tests("big-endian PDUs", parsers[:1], "-exec=qemu-s390x-static", "-skip=^TestPeer").with("CGO_ENABLED=0", "GOARCH=s390x").niced())
 		beside[1] = append(beside[1],
-			tests("what builds programs", []string{"./agents/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
+			tests("what builds programs", []string{"./internal/launch/goplugin", "./cmd/pmcd/internal/verify", "./docs/docstest"}),
 			tests("programs with the race detector", []string{"./cmd/pmcd", "./cmd/pmcd/internal/checkagents", "./cmd/pmcd/pmcdctl"}, "-race", "-skip=^TestPeer"))
 		return slices.Concat(beside, machines, [][]step{
 			{tests("PCP's agents, another release of PCP", others, "-count=1", "-p=1")},

@@ -1,4 +1,6 @@
 // Package debugopt has the names of PCP's debug options, pmdbg(1).
+//
+// Package debugopt serves the programs of this module, and may change in any release.
 package debugopt
 
 import (

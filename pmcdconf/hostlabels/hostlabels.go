@@ -1,4 +1,6 @@
 // Package hostlabels reads the labels of this host: label files and labels.conf(5).
+//
+// Package hostlabels serves the programs of this module, and may change in any release.
 package hostlabels
 
 import (

@@ -1,5 +1,7 @@
 // Package pcpconf reads pcp.conf(5), which has the directories of PCP and other
 // settings as variables of the environment.
+//
+// Package pcpconf serves the programs of this module, and may change in any release.
 package pcpconf
 
 import (

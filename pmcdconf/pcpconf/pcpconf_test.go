@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 func lookupIn(env map[string]string) func(string) (string, bool) {

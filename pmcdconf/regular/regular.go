@@ -4,6 +4,8 @@
 // package, except those that TestOpens in cmd/pmcd lists, with the reason.
 //
 // The calls have no context: they do not block, unless the file system does.
+//
+// Package regular serves the programs of this module, and may change in any release.
 package regular
 
 import (

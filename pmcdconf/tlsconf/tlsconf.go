@@ -5,6 +5,8 @@
 // comment anywhere, and the last line with a key counts. The syntax has no quotes, and a
 // value ends at the first white space. libpcp ignores without a message what it does not
 // understand. This package warns of it.
+//
+// Package tlsconf serves the programs of this module, and may change in any release.
 package tlsconf
 
 import (

@@ -22,8 +22,8 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // The next fetch sees a file system that was mounted or unmounted, though the file is read

@@ -13,9 +13,9 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
 	"github.com/gopcp/pmcd/agents/serve"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // mountOf returns the mount that a path of this process leads to.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // Some values of composed hosts. cmd/pmcd/peertest compares all values with those of

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 	"github.com/gopcp/pmcd/pdu"
 )
 

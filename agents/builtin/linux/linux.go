@@ -51,7 +51,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/internal/pmdaroot"
 )
 
 // Options configure an agent. The zero value is an agent for this host.

@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // The last colon ends the name of an interface, also if a number follows it at once, as

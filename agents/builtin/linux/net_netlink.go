@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 	"golang.org/x/sys/unix"
 )
 

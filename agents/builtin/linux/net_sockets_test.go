@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 func TestRecordedSockets(t *testing.T) {

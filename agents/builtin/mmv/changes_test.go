@@ -15,8 +15,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 

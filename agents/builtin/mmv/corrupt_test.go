@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -3,7 +3,7 @@ package mmv
 import (
 	"bytes"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // An image is the content of a file. Its methods check offsets: these are file bytes.

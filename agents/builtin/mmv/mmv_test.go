@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // A source is a file that is open to be read. Its memory is used again for the next file.

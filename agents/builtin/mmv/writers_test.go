@@ -14,7 +14,7 @@ import (
 // The values are those that the programs beside the files have written: with PCP's libraries
 // for C and Python, and with github.com/performancecopilot/speed.
 func TestOtherWriters(t *testing.T) {
-	const golden = "../../internal/mmvformat/testdata"
+	const golden = "../../../internal/mmvformat/testdata"
 	long := "name.of.more.than.63.bytes.that.is.in.the.section.of.strings.and.not.in.the.entry"
 	dir := t.TempDir()
 	files, err := filepath.Glob(filepath.Join(golden, "*.mmv"))

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/responder"
+	"github.com/gopcp/pmcd/internal/responder"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -35,7 +35,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/nametree"
+	"github.com/gopcp/pmcd/internal/nametree"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/savefile"
+	"github.com/gopcp/pmcd/internal/savefile"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // asProgram is an environment variable with which the test program is pmdas.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 )
 
 // A privateAcct is process accounting that the agent itself has switched on,

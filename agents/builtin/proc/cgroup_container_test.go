@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/internal/pmdaroot/roottest"
 	"github.com/gopcp/pmcd/pdu"
 )
 

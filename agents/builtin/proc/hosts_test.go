@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // Some values of a composed host. peertest compares all of them with those of

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Groups are found with version 1, version 2, and both. What is below the group of a

@@ -32,7 +32,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/cache"
-	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/internal/pmdaroot"
 	"github.com/gopcp/pmcd/pdu"
 )
 

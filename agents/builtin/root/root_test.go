@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // The files and processes of the tests do not block.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/pmdaroot"
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/pmdaroot"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pdu"
 )
 

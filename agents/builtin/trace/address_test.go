@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
-	"github.com/gopcp/pmcd/agents/testutil"
 	app "github.com/gopcp/pmcd/agents/trace"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // On a host whose own name has an address that is no loopback address, clients connect to

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 	"github.com/gopcp/pmcd/pdu"
 )
 

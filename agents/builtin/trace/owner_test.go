@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // The kernel tells which user a socket of this host has, and whether it has one.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // nextPDU returns the next PDU, which stays in the buffer of in.

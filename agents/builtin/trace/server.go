@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
 // totals has what clients have sent: for each kind and tag a count since the start or the

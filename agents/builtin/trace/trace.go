@@ -31,8 +31,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )

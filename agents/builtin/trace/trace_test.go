@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/tracepdu"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/tracepdu"
 	"github.com/gopcp/pmcd/pdu"
 )
 

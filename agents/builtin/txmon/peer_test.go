@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // buildTxrecord compiles PCP's txrecord with another key: that in its header may be

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A peer is a process of testdata/pmdacache.c, which calls pmdaCache(3).

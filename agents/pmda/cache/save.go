@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/savefile"
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
+	"github.com/gopcp/pmcd/internal/savefile"
 	"github.com/gopcp/pmcd/pdu"
 )
 

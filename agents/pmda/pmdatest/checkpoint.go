@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 

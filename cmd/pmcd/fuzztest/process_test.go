@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/pmdaroot/roottest"
 )
 
 // start starts pmcd and all around it.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // faultText matches what a Go program writes about a fault.

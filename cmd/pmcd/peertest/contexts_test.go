@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // contextNames has the names that chkconnect looks up.

@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // Composed hosts give the same values to both. pmdalinux takes CPUs behind one

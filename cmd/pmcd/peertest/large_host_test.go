@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/linuxhosts"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
 // pminfoCounts prints a line for each metric: how many instances have a value, and the error

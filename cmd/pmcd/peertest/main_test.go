@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/serve"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // pair is PCP's pmcd and ours, shared by all tests: agents take a second to start, and

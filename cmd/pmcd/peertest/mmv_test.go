@@ -14,10 +14,10 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/mmv"
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -413,7 +413,7 @@ func TestMMVPMProxy(t *testing.T) {
 // for Go, are the same to both agents.
 func TestMMVOtherWriters(t *testing.T) {
 	dir, c, ours := startMMV(t)
-	const golden = "../../../agents/internal/mmvformat/testdata/"
+	const golden = "../../../internal/mmvformat/testdata/"
 	files := peer.Must(filepath.Glob(golden + "*.mmv"))(t)
 	if len(files) != 6 {
 		t.Fatalf("files %q", files)

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A client of libpcp gets the same values from both daemons if it names metrics several times in a

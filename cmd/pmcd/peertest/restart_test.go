@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // pmdaOf returns the process of an agent that is a program.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/root"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )

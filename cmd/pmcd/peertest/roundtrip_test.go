@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Under PCP's pmcd our openmetrics and nfsclient, PCP's in Python and ours again have the same numbers,

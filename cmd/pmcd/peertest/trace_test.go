@@ -19,11 +19,11 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	builtin "github.com/gopcp/pmcd/agents/builtin/trace"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/trace"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )

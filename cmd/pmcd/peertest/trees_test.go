@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -24,11 +24,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/clientcert"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/gather"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcd-prometheus/internal/web"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // pmcd of the same build gets the options, and its exit code and output are those of pmcdctl.

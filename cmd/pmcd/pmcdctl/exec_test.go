@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/compare"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
 	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/watch"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Watch shows metrics and instances that appear later, and those that go no longer.

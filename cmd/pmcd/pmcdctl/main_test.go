@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 func TestMain(m *testing.M) { pmcdtest.Main(m, nil) }

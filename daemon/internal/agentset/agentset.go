@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )

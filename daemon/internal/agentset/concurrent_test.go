@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // Several clients use an agent, and several goroutines raise events. Each method has a goroutine

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/safepath"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/safepath"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/logtext"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // output is the last output of an agent that failed.

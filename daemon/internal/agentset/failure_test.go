@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // How a process has ended is said once, whether the end of the stream or that of the process is

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // forever is the grace period of an agent that is not restarted when it is late.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // A state is a stage in the life of an agent.

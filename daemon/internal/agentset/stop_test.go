@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

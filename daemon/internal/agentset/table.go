@@ -1,8 +1,8 @@
 package agentset
 
 import (
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // LogTable logs the table of those agents of list that are connected.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 	"github.com/gopcp/pmcd/pdu"
 )
 

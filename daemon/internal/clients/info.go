@@ -8,8 +8,8 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pdu"
 )
 

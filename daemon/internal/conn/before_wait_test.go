@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A session is told before Read or Write waits for the client: while it waits, others

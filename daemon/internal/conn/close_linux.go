@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 )
 
 // Close implements Conn.

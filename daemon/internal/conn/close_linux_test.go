@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // When all closes that may block do so, clients that have left no descriptors are

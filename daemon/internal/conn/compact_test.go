@@ -3,7 +3,7 @@ package conn
 import (
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A session that waits for its turn holds little of what its client has sent, however much

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 )
 
 // A state says what watches a linuxConn for input.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/rawio"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/rawio"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // An unannounced read copies rawio.MaxSyscallBytes at most, however large the buffer

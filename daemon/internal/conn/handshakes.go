@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // handshakes limit how many handshakes are computed at a time. A signature with an RSA key

@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A kind is a kind of connection.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 )
 
 // Listeners are the sockets that clients connect to.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // A TLS makes connections secure. Its fields must not change while it is used.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // maxIdle is how much memory C pmcd has for an idle TLS connection, in bytes.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 )
 
 // listenConfig returns how to listen at a TCP address. With absent this host need

@@ -3,7 +3,7 @@ package conn
 import (
 	"sync"
 
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 )
 
 // A Source is a reply that is made while it is written. So a reply that is much longer than what it

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A counter is a Source of the numbers from 0 on, with eight bytes each.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
+	"github.com/gopcp/pmcd/internal/rawio"
 )
 
 func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // The name is read when some time has passed. A failure to read it changes nothing.

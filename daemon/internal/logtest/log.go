@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // An Entry is an entry of a Log.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // A Limit is how much all clients may hold of one kind. The exported fields must not change while

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // newClient returns a client with a name such as "a1x": client x of member 1 of group a. It is

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // A running is a reload in progress, and what it does.

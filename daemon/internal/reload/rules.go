@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

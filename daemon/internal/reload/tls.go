@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // If a login ends while the helper is about to answer, the helper is not to blame: it goes

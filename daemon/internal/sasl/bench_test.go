@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/saslhelper"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A login by PLAIN: the fork of its process and two messages.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 	"github.com/gopcp/pmcd/pdu"
 )
 

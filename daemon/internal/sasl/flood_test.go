@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/saslhelper"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Many logins of one group, whose clients then say nothing, do not keep another group out,

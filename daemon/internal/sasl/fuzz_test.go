@@ -6,11 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/saslhelper"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // FuzzLogin sends packets to the process of a login: messages of a client, and after a '!'

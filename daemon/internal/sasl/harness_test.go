@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/saslhelper"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 

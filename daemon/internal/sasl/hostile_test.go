@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A fakeHelper is a helper in this process.

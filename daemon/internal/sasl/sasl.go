@@ -2,7 +2,7 @@
 //
 // libsasl2 and its plugins parse what clients send before they are known to be users, so they
 // are not in the process of pmcd, which has the rights to all metrics. The helper (package
-// daemon/saslhelper) has no rights and no connections but to pmcd. It forks a child for each
+// internal/saslhelper) has no rights and no connections but to pmcd. It forks a child for each
 // login, so a crash or a saslauthd that does not reply is the matter of one client.
 //
 //	session ── Begin, Step ── Host ──────────── helper
@@ -29,9 +29,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // Options are those of a Host.

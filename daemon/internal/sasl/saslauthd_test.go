@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
-	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/internal/saslhelper"
 )
 
 // A saslauthd reads requests, and replies as reply says. Without a reply the connection stays

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // A semaphore limits how many logins, or calls of the library, are in progress at a time.

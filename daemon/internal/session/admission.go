@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pdu"
 )
 

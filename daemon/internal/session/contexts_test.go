@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // contexts behaves as a map with a limit does.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/repeated"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

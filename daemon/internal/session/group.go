@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // newKey returns the key of a new connection, by which it takes turns with others and

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/labels"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -3,9 +3,9 @@ package session
 import (
 	"errors"
 
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/quota"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // DefaultMaxInProgress is how many sessions may have a request in progress: more than a pmproxy

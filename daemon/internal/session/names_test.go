@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentsettest"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // An Overload says for how long there were more requests than could be answered at once, so

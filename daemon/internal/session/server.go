@@ -20,9 +20,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
@@ -33,6 +30,9 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/sasl"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
 	"github.com/gopcp/pmcd/daemon/internal/tlspolicy"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/logtext"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -8,13 +8,13 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/clients"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
+	"github.com/gopcp/pmcd/internal/fairqueue"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 

@@ -3,7 +3,7 @@ package slots
 import (
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // maxGroups is how many groups are counted at a time.

@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/internal/fairqueue"
 )
 
 // longTime is how long a slot is counted while others wait: many times what most requests

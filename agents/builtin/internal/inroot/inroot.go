@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/internal/kernel"
+	"github.com/gopcp/pmcd/internal/kernel"
 )
 
 // Open opens path with O_PATH: the result says what the file is, and has no effect on it.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/internal/rawio"
 )
 
 // MaxFile is the size of the largest file that File.Read reads, in bytes.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/internal/mmvformat"
+	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
 // A File is the content of a file. Its sections are in the order of the fields.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/safepath"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // A variable that some other process has left does not make a daemon.

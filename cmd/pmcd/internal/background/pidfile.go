@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 

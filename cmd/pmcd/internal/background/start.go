@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/internal/launch/child"
 )
 
 // parentVar is the environment variable by which a process knows that it is the one in

@@ -5,10 +5,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/table"
+	"github.com/gopcp/pmcd/internal/transport"
 )
 
 // printJSON prints the results of trials as JSON.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 )
 
 // name is that of the process, unless pmcdctl has started it.

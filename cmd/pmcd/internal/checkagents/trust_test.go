@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // As root, check-agents does not run as root what other users can change.

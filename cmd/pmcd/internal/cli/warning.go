@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // A Warning is a line for the log: a message and its attributes, as package logtext

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 func TestPath(t *testing.T) {

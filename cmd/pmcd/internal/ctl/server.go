@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 

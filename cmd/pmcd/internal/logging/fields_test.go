@@ -84,7 +84,7 @@ func TestFields(t *testing.T) {
 			return true
 		})
 	}
-	for _, dir := range []string{"agents", "cmd", "daemon"} {
+	for _, dir := range []string{"agents", "cmd", "daemon", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				check(path)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logfile"
+	"github.com/gopcp/pmcd/internal/logfile"
 	"go.uber.org/zap/zapcore"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // A Handler is a [slog.Handler] that writes records to the log. Package logtext

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // latency is a slog.LogValuer.

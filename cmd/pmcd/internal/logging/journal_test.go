@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/logtext"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // logLines logs entries of all kinds.

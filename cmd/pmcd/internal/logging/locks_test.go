@@ -19,7 +19,7 @@ var mayHold = map[string]string{
 	"agents/builtin/root/socket.go check s.mu":           "the same",
 	"agents/builtin/root/table.go warn caller":           "the same",
 	"agents/mmv/registry.go unpublish caller":            "the application waits for its own file",
-	"agents/wire/client.go Send c.sendMu":                "Notify takes it only if no request has a slot",
+	"internal/wire/client.go Send c.sendMu":              "Notify takes it only if no request has a slot",
 }
 
 // No lock is held during a line of the log, a file operation, the start of a process or a wait:
@@ -29,7 +29,7 @@ var mayHold = map[string]string{
 func TestLocks(t *testing.T) {
 	const root = "../../../.."
 	found := make(map[string]bool)
-	for _, dir := range []string{"access", "agents", "cmd", "daemon"} {
+	for _, dir := range []string{"access", "agents", "cmd", "daemon", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if d.Name() == "peer" { // helpers of tests
 				return filepath.SkipDir

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // The log has the lines of pmcd.log.

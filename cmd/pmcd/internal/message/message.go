@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/internal/logtext"
 )
 
 // Printable returns s with characters that are not printable as Go writes them in strings. Unlike

@@ -24,9 +24,9 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
 	"github.com/gopcp/pmcd/agents/builtin/txmon"
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

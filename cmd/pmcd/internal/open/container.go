@@ -3,7 +3,7 @@ package open
 import (
 	"context"
 
-	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/internal/pmdaroot"
 )
 
 // ContainerHost returns the host name in a container.

@@ -14,15 +14,15 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/dsohost"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/pmdaroot"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/transport/container"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/dsohost"
+	"github.com/gopcp/pmcd/internal/launch/goplugin"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/pmdaroot"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/transport/container"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

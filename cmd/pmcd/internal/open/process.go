@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/dsohost"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/logtext"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/dsohost"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/logtext"
+	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/testutil"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )

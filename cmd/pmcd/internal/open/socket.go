@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/internal/transport"
+	"github.com/gopcp/pmcd/internal/wire"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // CPmcd is PCP's pmcd.

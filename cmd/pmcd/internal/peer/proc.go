@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // Proc is a process, told from a later one with the same id by its start time.
@@ -74,7 +74,7 @@ func FDs(pid int) (int, error) {
 // Hangs is how long something may take before a test says that it hangs.
 const Hangs = testutil.Hangs
 
-// Until is that of agents/testutil.
+// Until is that of internal/testutil.
 func Until(timeout time.Duration, cond func() bool) bool {
 	return testutil.Until(timeout, cond)
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/safepath"
+	"github.com/gopcp/pmcd/internal/safepath"
 )
 
 // dirMode is the mode of PCP's directories that members of its group may write to.

@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/launch/shared"
-	"github.com/gopcp/pmcd/agents/logtext"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/shared"
+	"github.com/gopcp/pmcd/internal/logtext"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 

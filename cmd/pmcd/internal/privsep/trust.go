@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
-	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/launch/goplugin"
+	"github.com/gopcp/pmcd/internal/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )

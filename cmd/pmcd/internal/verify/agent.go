@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/dsohost"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
+	"github.com/gopcp/pmcd/internal/launch/child"
+	"github.com/gopcp/pmcd/internal/launch/dsohost"
+	"github.com/gopcp/pmcd/internal/launch/goplugin"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )

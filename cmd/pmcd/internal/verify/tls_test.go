@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // What is wrong with TLS, which is an error if pmcd would not start.

@@ -13,10 +13,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/internal/launch/dsohost"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
+	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -232,9 +232,9 @@ func TestVerifyDSO(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
-	make("go", append(args, "-o", file("p.so"), "../../../../agents/launch/goplugin/testdata/plugin")...)
-	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../../../agents/launch/goplugin/testdata/panics")...)
-	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../../../agents/launch/goplugin/testdata/panics")...)
+	make("go", append(args, "-o", file("p.so"), "../../../../internal/launch/goplugin/testdata/plugin")...)
+	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../../../internal/launch/goplugin/testdata/panics")...)
+	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../../../internal/launch/goplugin/testdata/panics")...)
 
 	v := &verifier{builtin: open.BuiltinAgents{"simple_init": {}}}
 	for _, tt := range []struct{ path, entry, want string }{

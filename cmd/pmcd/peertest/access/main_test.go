@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // inside is set in the environment of the test program that runs in a network

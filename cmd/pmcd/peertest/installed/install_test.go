@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/internal/testutil"
 )
 
 // An installStep is a command on a machine.

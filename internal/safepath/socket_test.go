@@ -1,0 +1,54 @@
+package safepath
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/internal/testutil"
+)
+
+func TestListen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	l, err := Listen(path, 0o660)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if fi, err := os.Lstat(path); err != nil || fi.Mode() != fs.ModeSocket|0o660 || l.Addr().String() != path {
+		t.Errorf("%v, %v at %s", fi.Mode(), err, l.Addr())
+	}
+	if _, err := Listen(filepath.Join(path, "none/socket"), 0o660); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("below a file: %v", err)
+	}
+}
+
+// What another user has put in the place of a file keeps its owner.
+func TestGive(t *testing.T) {
+	testutil.NeedRoot(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.WriteFile(at("file"), nil, 0o644), os.WriteFile(at("victim"), nil, 0o644), os.Mkdir(at("dir"), 0o755),
+		os.Symlink("victim", at("link")), os.Link(at("victim"), at("hard")), os.WriteFile(at("other"), nil, 0o644), os.Chown(at("other"), 2, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		uid  uint32 // afterwards
+		ok   bool
+	}{{"file", 1, true}, {"dir", 1, true}, {"link", 0, false}, {"hard", 0, false}, {"other", 2, false}, {"none", 0, false}} {
+		if err := Give(at(tt.name), 1, 1); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if fi, err := os.Lstat(at(tt.name)); err == nil && fi.Sys().(*syscall.Stat_t).Uid != tt.uid {
+			t.Errorf("%s belongs to %d", tt.name, fi.Sys().(*syscall.Stat_t).Uid)
+		}
+	}
+	if fi, err := os.Lstat(at("victim")); err != nil || fi.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("what links lead to: %v, %v", fi, err)
+	}
+}
