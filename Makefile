@@ -92,7 +92,7 @@ export CGO_ENABLED = 1
 export GORACE = atexit_sleep_ms=0
 
 # The package with tests of pmcd and pmcdctl for other processors.
-QEMUPEERS = ./cmd/pmcd/qemutest
+QEMUPEERS = ./cmd/pmcd/tests/qemutest
 
 # Packages whose tests run under qemu-user: what has bytes in an order, or system calls.
 QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/mmv ./agents/pmda/... \
@@ -224,8 +224,8 @@ dist:
 # The second build has no results of the first one.
 releasetest:
 	etc/peers.sh -r
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest ./cmd/pmcd/plugintest
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Package|Trial|SwapCheck|Zeroconf)' ./cmd/pmcd/systemtest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/tests/packagetest ./cmd/pmcd/tests/plugintest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Package|Trial|SwapCheck|Zeroconf)' ./cmd/pmcd/tests/systemtest
 
 # It installs nothing, unless PEERS=install.
 test:
@@ -261,14 +261,14 @@ qemutest: peers
 pmdatest: peers
 	etc/peers-root.sh trixie servers
 	etc/peers-root.sh bookworm servers
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 90m -run '^TestPeerLong$$' ./cmd/pmcd/pmdatest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 90m -run '^TestPeerLong$$' ./cmd/pmcd/tests/pmdatest
 
 fuzz:
 	@echo "== fuzzing, $(FUZZTIME) a target"
 	GO="$(GO)" etc/fuzz.sh $(FUZZTIME)
 
 fuzz-daemon:
-	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' ./cmd/pmcd/fuzztest
+	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' ./cmd/pmcd/tests/fuzztest
 
 bin/bench: FORCE
 	$(GO) build -o $@ ./bench

@@ -47,7 +47,7 @@ var maySkip = map[string]map[string]string{
 		"TestInitHangs": "with -count the plugin is loaded already",
 	},
 	"pmnsload": {"TestPeerInstalled": "with PCP_DIR pmcpp looks in the system all the same"},
-	"cmd/pmcd/peertest": {
+	"cmd/pmcd/tests/peertest": {
 		"TestPeerStoresOfRoot":          "PCP's agents do not ask for the user",
 		"TestPmloggerBesideBusyProcess": "without PMCD_LONG=1",
 		"TestPmstoreRefused":            "PCP 6.0.3 does not refuse it",
@@ -55,14 +55,14 @@ var maySkip = map[string]map[string]string{
 		"eachTree":                      "pmdalinux takes longer than a pmcd waits; a tree without proc and sys",
 		"startFaults":                   "PMCD_UNDER_TEST is not a Go program",
 	},
-	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
-	"bench":                    {"TestPeerSoakLoggers": "without PMCD_LONG=1"},
-	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
-	"cmd/pmcd/internal/verify": {"TestVerifyDSO": "with -short"},
-	"docs/docstest":            {"TestMarkedBlocks": "with -short"},
-	"cmd/pmcd/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
-	"cmd/pmcd/plugintest":      {"TestOutside": "other flags without PMCD_LONG=1"},
-	"cmd/pmcd/systemtest": {
+	"cmd/pmcd/tests/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
+	"bench":                          {"TestPeerSoakLoggers": "without PMCD_LONG=1"},
+	"cmd/pmcd/tests/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
+	"cmd/pmcd/internal/verify":       {"TestVerifyDSO": "with -short"},
+	"docs/docstest":                  {"TestMarkedBlocks": "with -short"},
+	"cmd/pmcd/tests/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
+	"cmd/pmcd/tests/plugintest":      {"TestOutside": "other flags without PMCD_LONG=1"},
+	"cmd/pmcd/tests/systemtest": {
 		"eachSystem":          "Debian 13 without PMCD_LONG=1",
 		"TestPackageUpgrade":  "without PMCD_LONG=1",
 		"TestPackageSysvinit": "without PMCD_LONG=1",

@@ -27,17 +27,17 @@ var (
 		"./internal/launch/child", "./internal/launch/dsohost", "./internal/launch/roothelper", "./internal/launch/shared",
 		"./agents/serve/...", "./pdu/pmapi"}
 	// Tests that boot machines.
-	booted = []string{"./cmd/pmcd/systemtest", "./cmd/pmcd/internal/booted"}
+	booted = []string{"./cmd/pmcd/tests/systemtest", "./cmd/pmcd/internal/booted"}
 	// Tests that run PCP's programs.
-	peers = []string{"./cmd/pmcd/peertest/..."}
+	peers = []string{"./cmd/pmcd/tests/peertest/..."}
 	// Tests that build pmcd in other ways.
-	compiling = []string{"./cmd/pmcd/plugintest", "./cmd/pmcd/packagetest"}
+	compiling = []string{"./cmd/pmcd/tests/plugintest", "./cmd/pmcd/tests/packagetest"}
 	// Tests that take all CPUs.
-	fuzzed = []string{"./cmd/pmcd/fuzztest"}
+	fuzzed = []string{"./cmd/pmcd/tests/fuzztest"}
 	// Tests with another release of PCP, and with PCP's agents for other programs.
-	others = []string{"./cmd/pmcd/releasetest", "./cmd/pmcd/pmdatest"}
+	others = []string{"./cmd/pmcd/tests/releasetest", "./cmd/pmcd/tests/pmdatest"}
 	// Tests that run for minutes.
-	long = slices.Concat(compiling, fuzzed, others, []string{"./cmd/pmcd/qemutest"})
+	long = slices.Concat(compiling, fuzzed, others, []string{"./cmd/pmcd/tests/qemutest"})
 	// Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 	parsers = []string{"./pdu", "./pdu/pmapi", "./pmcdconf/...", "./pmnsload", "./access", "./internal/tracepdu",
 		"./agents/pmda/cache", "./agents/builtin/internal/sysfile", "./agents/builtin/mmv", "./internal/rawio"}

@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/internal/linuxhosts"
 )
 
-// Some values of composed hosts. cmd/pmcd/peertest compares all values with those of
+// Some values of composed hosts. cmd/pmcd/tests/peertest compares all values with those of
 // pmdalinux.
 func TestHosts(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -233,7 +233,7 @@ func TestTools(t *testing.T) {
 
 // Few hosts have all kinds of storage; a recorded one has.
 func TestToolsRecorded(t *testing.T) {
-	tree, err := filepath.Abs("../../../agents/builtin/linux/testdata/storage")
+	tree, err := filepath.Abs("../../../../agents/builtin/linux/testdata/storage")
 	if err != nil {
 		t.Fatal(err)
 	}

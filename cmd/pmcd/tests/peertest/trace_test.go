@@ -135,7 +135,7 @@ func TestTrace(t *testing.T) {
 		t.Errorf("output: %s", outputs[1])
 	}
 
-	tree, err := pmnsload.Load("../../../agents/builtin/trace/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../agents/builtin/trace/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestTracePmcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := peer.Must(filepath.Abs("../../../agents/builtin/trace"))(t)
+	dir := peer.Must(filepath.Abs("../../../../agents/builtin/trace"))(t)
 	names := string(peer.Must(os.ReadFile(filepath.Join(dir, "pmns")))(t))
 	line := fmt.Sprintf("trace 10 pipe binary /none/pmdatrace -d 10 -I %d", port)
 	d := peer.StartT(t, path, peer.Config{

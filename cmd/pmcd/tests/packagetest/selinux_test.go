@@ -16,7 +16,7 @@ import (
 func TestSELinuxModule(t *testing.T) {
 	testutil.NeedProgram(t, "checkmodule")
 	testutil.NeedProgram(t, "semodule_package")
-	source, err := filepath.Abs("../../../etc/packaging/selinux/pmcd-go.te")
+	source, err := filepath.Abs("../../../../etc/packaging/selinux/pmcd-go.te")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestSELinuxTypeOfAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"pmcd-plugins", "pmcd-openmetrics"} {
-		command(t, "../../..", "etc/packaging/files.sh", "rpm", name, bin, root)
+		command(t, "../../../..", "etc/packaging/files.sh", "rpm", name, bin, root)
 	}
 	files, err := filepath.Glob(filepath.Join(root, "usr/libexec/pcp/pmdas/*"))
 	if err != nil || len(files) != 3 {

@@ -34,7 +34,7 @@ func TestJBD2(t *testing.T) {
 	t.Cleanup(func() { ours.Close() })
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(122, 0), Inst: pdu.NoInst}
 	same(t, "instances", fmt.Sprint(ask[pdu.Instance](t, c, req)), fmt.Sprint(ask[pdu.Instance](t, ours, req)))
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics
 	for _, tr := range []transport.Transport{client, ours} {
 		identify(tr, os.Getuid(), os.Getgid())
 	}
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

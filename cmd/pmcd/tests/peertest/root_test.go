@@ -111,7 +111,7 @@ func TestRoot(t *testing.T) {
 	ours := transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
 
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

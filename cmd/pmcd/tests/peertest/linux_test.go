@@ -74,7 +74,7 @@ func linuxAgents(t *testing.T, root string) (c, ours transport.Transport, metric
 	ours = asBefore7{transport.Inline(a), t}
 	t.Cleanup(func() { ours.Close() })
 
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestLinuxRecorded(t *testing.T) {
 var isStorage = regexp.MustCompile(`^(disk|filesys|tmpfs|zram|network|hinv)\.`)
 
 func testLinuxRecorded(t *testing.T, tree string) {
-	root, err := filepath.Abs("../../../agents/builtin/linux/testdata/" + tree)
+	root, err := filepath.Abs("../../../../agents/builtin/linux/testdata/" + tree)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type modules struct {
 func newModules(t *testing.T) *modules {
 	t.Helper()
 	testutil.NeedModules(t)
-	root, err := filepath.Abs("../../..")
+	root, err := filepath.Abs("../../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func newEpisode(t *testing.T, exe string, seed uint64, long bool) *episode {
 		t.Fatal(err)
 	}
 	e.stockNames = string(names)
-	if e.plugin, err = peer.Plugin("unsteady.so", "./cmd/pmcd/fuzztest/testdata/unsteady"); err != nil {
+	if e.plugin, err = peer.Plugin("unsteady.so", "./cmd/pmcd/tests/fuzztest/testdata/unsteady"); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"agents", "var", "var/pmcd", "var/config", "var/config/pmda", "tmp"} {

@@ -413,7 +413,7 @@ func TestMMVPMProxy(t *testing.T) {
 // for Go, are the same to both agents.
 func TestMMVOtherWriters(t *testing.T) {
 	dir, c, ours := startMMV(t)
-	const golden = "../../../internal/mmvformat/testdata/"
+	const golden = "../../../../internal/mmvformat/testdata/"
 	files := peer.Must(filepath.Glob(golden + "*.mmv"))(t)
 	if len(files) != 6 {
 		t.Fatalf("files %q", files)

@@ -31,7 +31,7 @@ import (
 func testImage(t *testing.T, bin string) {
 	testutil.NeedRoot(t)
 	testutil.NeedCapability(t, unix.CAP_SYS_ADMIN) // for name spaces
-	source, err := filepath.Abs("../../../etc/packaging/image")
+	source, err := filepath.Abs("../../../../etc/packaging/image")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // repo is the directory of the Makefile.
-const repo = "../../.."
+const repo = "../../../.."
 
 // tree makes a directory that is like a checkout where all has been built, but
 // for what is in the programs.

@@ -18,7 +18,7 @@ import (
 // are composed. The trace points are some that every kernel has and passes.
 func TestKVM(t *testing.T) {
 	files := map[string]string{"debug/kvm/vm/exits": "1\n", "lockdown": "[none] integrity confidentiality\n"}
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
+	tree, err := pmnsload.Load("../../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

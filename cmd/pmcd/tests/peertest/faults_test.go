@@ -37,7 +37,7 @@ func (f *faults) badLines(race []string) []badLine {
 	if race == nil {
 		flags, differ = []string{"-race"}, "-race=true, pmcd with no -race"
 	}
-	testdata := "../../../internal/launch/goplugin/testdata/"
+	testdata := "../../../../internal/launch/goplugin/testdata/"
 	const cut = "{path} is not a shared object: not an ELF file, or a truncated one"
 	return []badLine{
 		{"missing", "missing_init", f.path("none.so"), "cannot find the DSO: stat {path}: no such file or directory"},
