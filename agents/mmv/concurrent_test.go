@@ -17,12 +17,12 @@ import (
 func TestConcurrent(t *testing.T) {
 	for _, sentinel := range []bool{false, true} {
 		t.Run(fmt.Sprint(sentinel), func(t *testing.T) {
-			r := New(Config{Name: "f", Dir: t.TempDir(), Sentinel: sentinel})
-			c, fc := r.Counter(Metric{Name: "c"}), r.FloatCounter(Metric{Name: "fc"})
-			g, fg := r.Gauge(Metric{Name: "g"}), r.FloatGauge(Metric{Name: "fg"})
-			s, e := r.String(Metric{Name: "s"}), r.Elapsed(Metric{Name: "e"})
-			x := r.Instances(InDom{Names: []string{"0"}})
-			xc := x.Counter(Metric{Name: "xc"})
+			r := Must(New(Config{Name: "f", Dir: t.TempDir(), Sentinel: sentinel}))
+			c, fc := Must(r.Counter(Metric{Name: "c"})), Must(r.FloatCounter(Metric{Name: "fc"}))
+			g, fg := Must(r.Gauge(Metric{Name: "g"})), Must(r.FloatGauge(Metric{Name: "fg"}))
+			s, e := Must(r.String(Metric{Name: "s"})), Must(r.Elapsed(Metric{Name: "e"}))
+			x := Must(r.Instances(InDom{Names: []string{"0"}}))
+			xc := Must(x.Counter(Metric{Name: "xc"}))
 			c.Set(0)
 			path := publish(t, r)
 			const updaters, files = 4, 100
@@ -161,7 +161,7 @@ func TestLate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var w word
-			w.init(New(Config{Sentinel: test.sentinel}))
+			w.init(Must(New(Config{Name: "f", Sentinel: test.sentinel})))
 			w.set(test.start)
 			e := w.at.Load()
 			if test.before != nil {
@@ -181,8 +181,8 @@ func TestLate(t *testing.T) {
 
 // An update that finds a move under way waits for it.
 func TestDuringMove(t *testing.T) {
-	r := New(Config{})
-	c := r.Counter(Metric{Name: "c"})
+	r := Must(New(Config{Name: "f"}))
+	c := Must(r.Counter(Metric{Name: "c"}))
 	r.moving.Lock()
 	e := c.word.at.Swap(nil)
 	var wg sync.WaitGroup

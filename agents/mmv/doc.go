@@ -3,8 +3,8 @@
 // PCP and opens no port, and it does no work for clients.
 //
 //	var (
-//		metrics  = mmv.New(mmv.Config{Name: "shop"})
-//		requests = metrics.Counter(mmv.Metric{Name: "requests", OneLine: "HTTP requests", Units: pdu.Count})
+//		metrics  = mmv.Must(mmv.New(mmv.Config{Name: "shop"}))
+//		requests = mmv.Must(metrics.Counter(mmv.Metric{Name: "requests", OneLine: "HTTP requests", Units: pdu.Count}))
 //	)
 //
 //	func main() {
@@ -32,8 +32,10 @@
 // [Registry.Instances] defines one, and its methods define the metrics that have a value
 // for each of its instances:
 //
-//	disks := metrics.Instances(mmv.InDom{Names: []string{"sda", "sdb"}})
-//	reads := disks.Counter(mmv.Metric{Name: "disk.reads", Units: pdu.Count})
+//	disks, err := metrics.Instances(mmv.InDom{Names: []string{"sda", "sdb"}})
+//	...
+//	reads, err := disks.Counter(mmv.Metric{Name: "disk.reads", Units: pdu.Count})
+//	...
 //	reads.At("sda").Inc()
 //
 // Instances may be added and removed at any time.
@@ -50,8 +52,8 @@
 // The agent mmv of this module reads files of up to 32 MiB; that of PCP has no such limit. A
 // number takes 32 bytes in the file, an instance 280 and a text 256.
 //
-// Everything that a file cannot represent is an error: of Publish for what is wrong with
-// metrics and instance domains, of [Instances.Add] for instances. Nothing is truncated.
+// Everything that a file cannot represent is an error of the function that defines or adds
+// it. Nothing is truncated. What is defined in variables of a package is given to [Must].
 //
 // Files have version 3 of the format. All numbers have 64 bits. On systems without mmap(2)
 // Publish fails with [errors.ErrUnsupported].

@@ -14,8 +14,8 @@ import (
 
 // A server counts its requests.
 func Example() {
-	metrics := mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()}) // most programs need no Dir
-	requests := metrics.Counter(mmv.Metric{Name: "requests", OneLine: "HTTP requests", Units: pdu.Count})
+	metrics := mmv.Must(mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()})) // most programs need no Dir
+	requests := mmv.Must(metrics.Counter(mmv.Metric{Name: "requests", OneLine: "HTTP requests", Units: pdu.Count}))
 	if err := metrics.Publish(); err != nil {
 		log.Print(err) // the program works without metrics
 	}
@@ -37,9 +37,9 @@ func Example() {
 
 // Metrics may be variables of a package. They work although nothing is published.
 var (
-	metrics = mmv.New(mmv.Config{Name: "queue"})
-	length  = metrics.Gauge(mmv.Metric{Name: "length", OneLine: "Items in the queue", Units: pdu.Count})
-	state   = metrics.String(mmv.Metric{Name: "state", OneLine: "State of the queue", Sem: pdu.SemDiscrete})
+	metrics = mmv.Must(mmv.New(mmv.Config{Name: "queue"}))
+	length  = mmv.Must(metrics.Gauge(mmv.Metric{Name: "length", OneLine: "Items in the queue", Units: pdu.Count}))
+	state   = mmv.Must(metrics.String(mmv.Metric{Name: "state", OneLine: "State of the queue", Sem: pdu.SemDiscrete}))
 )
 
 func Example_variables() {
@@ -51,12 +51,15 @@ func Example_variables() {
 
 // A metric with a value for each disk.
 func ExampleRegistry_Instances() {
-	metrics := mmv.New(mmv.Config{Name: "backup", Dir: os.TempDir(), Cluster: 200})
-	disks := metrics.Instances(mmv.InDom{
+	metrics := mmv.Must(mmv.New(mmv.Config{Name: "backup", Dir: os.TempDir(), Cluster: 200}))
+	disks, err := metrics.Instances(mmv.InDom{
 		Serial: 1, OneLine: "Disks", Names: []string{"sda", "sdb"},
 		InstLabels: func(name string) mmv.Labels { return mmv.Labels{"device": "/dev/" + name} },
 	})
-	read := disks.Counter(mmv.Metric{Name: "read", OneLine: "Bytes read", Units: pdu.Byte})
+	if err != nil {
+		log.Fatal(err)
+	}
+	read := mmv.Must(disks.Counter(mmv.Metric{Name: "read", OneLine: "Bytes read", Units: pdu.Byte}))
 	if err := metrics.Publish(); err != nil {
 		log.Print(err)
 	}
@@ -77,21 +80,23 @@ func ExampleRegistry_Instances() {
 	// sdc 512
 }
 
-// What cannot be in a file is an error of Publish, which has all such errors.
-func ExampleRegistry_Publish() {
-	metrics := mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()})
-	metrics.Counter(mmv.Metric{Name: "http-requests"})
-	metrics.Counter(mmv.Metric{Name: "errors", Item: 1024})
-	fmt.Println(metrics.Publish())
+// What cannot be in a file is an error.
+func ExampleRegistry_Counter() {
+	metrics := mmv.Must(mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()}))
+	_, err := metrics.Counter(mmv.Metric{Name: "http-requests"})
+	fmt.Println(err)
+	lost, err := metrics.Counter(mmv.Metric{Name: "lost", Item: 1024})
+	fmt.Println(err)
+	lost.Inc() // ignored
 	// Output:
 	// mmv: metric http-requests: a name is a letter followed by letters, digits and underscores, or several of these with dots between them
-	// mmv: metric errors: item 1024 is not in the range of 1 to 1023
+	// mmv: metric lost: item 1024 is not in the range of 1 to 1023
 }
 
 // The time that is spent in an activity increases while the activity is under way.
 func ExampleElapsed() {
-	metrics := mmv.New(mmv.Config{Name: "indexer", Dir: os.TempDir()})
-	busy := metrics.Elapsed(mmv.Metric{Name: "busy", OneLine: "Time spent building the index"})
+	metrics := mmv.Must(mmv.New(mmv.Config{Name: "indexer", Dir: os.TempDir()}))
+	busy := mmv.Must(metrics.Elapsed(mmv.Metric{Name: "busy", OneLine: "Time spent building the index"}))
 	build := func() {
 		busy.Start()
 		defer busy.Stop()

@@ -173,23 +173,23 @@ func wantValues(t testing.TB, path string, pairs ...string) {
 // all defines metrics of all kinds.
 func all(dir string, conf Config) *Registry {
 	conf.Dir, conf.Name = dir, "all"
-	r := New(conf)
-	r.Counter(Metric{Name: "counter", Units: pdu.Count, OneLine: "short", Text: "long", Labels: Labels{"b": 1, "a": OptionalLabel{"x<y"}}}).Add(7)
-	r.FloatCounter(Metric{Name: "float.counter", Units: pdu.Sec}).Add(1.5)
-	r.Gauge(Metric{Name: "gauge", Units: pdu.Byte, Item: 1023, Sem: pdu.SemDiscrete}).Set(-5)
-	r.FloatGauge(Metric{Name: "float.gauge"}).Set(0.25)
-	r.String(Metric{Name: "string"}).Set("text")
-	r.Elapsed(Metric{Name: "elapsed"})
-	x := r.Instances(InDom{Serial: 3, Names: []string{"one", "two"}, OneLine: "instances", Text: "more", Labels: Labels{"d": true},
-		InstLabels: func(name string) Labels { return Labels{"name": name} }})
-	x.Counter(Metric{Name: "x.counter", Item: 1}).At("one").Inc()
-	x.FloatCounter(Metric{Name: "x.float.counter"}).At("two").Add(2.5)
-	x.Gauge(Metric{Name: "x.gauge"}).At("one").Dec()
-	x.FloatGauge(Metric{Name: "x.float.gauge"}).At("two").Add(-0.5)
-	s := x.String(Metric{Name: "x.string"})
+	r := Must(New(conf))
+	Must(r.Counter(Metric{Name: "counter", Units: pdu.Count, OneLine: "short", Text: "long", Labels: Labels{"b": 1, "a": OptionalLabel{"x<y"}}})).Add(7)
+	Must(r.FloatCounter(Metric{Name: "float.counter", Units: pdu.Sec})).Add(1.5)
+	Must(r.Gauge(Metric{Name: "gauge", Units: pdu.Byte, Item: 1023, Sem: pdu.SemDiscrete})).Set(-5)
+	Must(r.FloatGauge(Metric{Name: "float.gauge"})).Set(0.25)
+	Must(r.String(Metric{Name: "string"})).Set("text")
+	Must(r.Elapsed(Metric{Name: "elapsed"}))
+	x := Must(r.Instances(InDom{Serial: 3, Names: []string{"one", "two"}, OneLine: "instances", Text: "more", Labels: Labels{"d": true},
+		InstLabels: func(name string) Labels { return Labels{"name": name} }}))
+	Must(x.Counter(Metric{Name: "x.counter", Item: 1})).At("one").Inc()
+	Must(x.FloatCounter(Metric{Name: "x.float.counter"})).At("two").Add(2.5)
+	Must(x.Gauge(Metric{Name: "x.gauge"})).At("one").Dec()
+	Must(x.FloatGauge(Metric{Name: "x.float.gauge"})).At("two").Add(-0.5)
+	s := Must(x.String(Metric{Name: "x.string"}))
 	s.At("one").Set("1")
 	s.At("two").Set("2")
-	x.Elapsed(Metric{Name: "x.elapsed"})
+	Must(x.Elapsed(Metric{Name: "x.elapsed"}))
 	return r
 }
 

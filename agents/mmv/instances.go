@@ -33,7 +33,6 @@ type Instances struct {
 	registry *Registry
 	desc     InDom // Registry.mu guards the serial
 	labels   []label
-	invalid  bool // it is not in the registry
 
 	// Registry.mu guards the following.
 	list    []instance
@@ -50,9 +49,8 @@ type instance struct {
 	labels []label
 }
 
-// Instances defines an instance domain. If d is invalid, Publish says so, and the result can
-// be used nevertheless.
-func (r *Registry) Instances(d InDom) *Instances {
+// Instances defines an instance domain. An error says all that is wrong with d.
+func (r *Registry) Instances(d InDom) (*Instances, error) {
 	x := &Instances{registry: r, desc: d, present: make(map[string]bool), ids: make(map[string]int32), used: make(map[int32]bool)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,15 +68,13 @@ func (r *Registry) Instances(d InDom) *Instances {
 	added, err := x.new(d.Names)
 	err = errors.Join(append(errs, err, r.countLabels(len(x.labels)))...)
 	if err != nil {
-		r.fail("instance domain", d.Serial, err)
-		x.invalid = true
-		return x
+		return nil, fmt.Errorf("mmv: instance domain %d: %w", d.Serial, err)
 	}
 	x.append(added)
 	r.serials.used[d.Serial] = true
 	r.domains = append(r.domains, x)
 	r.outdated = true
-	return x
+	return x, nil
 }
 
 // Add adds instances, each with an id that was not in use. Names that are instances already

@@ -23,7 +23,7 @@ func TestLimits(t *testing.T) {
 	many := func(n int) func(r *Registry) {
 		return func(r *Registry) {
 			for i := range n {
-				r.Gauge(Metric{Name: fmt.Sprintf("m%d", i)})
+				Must(r.Gauge(Metric{Name: fmt.Sprintf("m%d", i)}))
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 		{"255 labels", Config{Name: "f", Cluster: 1, Labels: labels(255)}, many(1), ""},
 		{"256 labels", Config{Name: "f", Cluster: 1, Labels: labels(256)}, many(1), "mmv: file f: 256 labels"},
 		{"256 labels in all", Config{Name: "f", Cluster: 1, Labels: labels(255)}, func(r *Registry) {
-			r.Gauge(Metric{Name: "m", Labels: labels(1)})
+			Must(r.Gauge(Metric{Name: "m", Labels: labels(1)}))
 		}, "mmv: metric m: 256 labels"},
 		{"label name", Config{Name: "f", Cluster: 1, Labels: Labels{"a-b": 1}}, many(1), `mmv: file f: label "a-b": a name is`},
 		{"label without a JSON value", Config{Name: "f", Cluster: 1, Labels: Labels{"a": func() {}}}, many(1), "mmv: file f: label a: json:"},
@@ -55,102 +55,114 @@ func TestLimits(t *testing.T) {
 		{"label of 244 bytes", Config{Name: "f", Cluster: 1, Labels: label(244)}, many(1), "mmv: file f: label l: 244 bytes, but it has at most 243"},
 		{"1023 metrics", Config{Name: "f"}, many(1023), ""},
 		{"1024 metrics", Config{Name: "f"}, many(1024), "mmv: metric m1023: a file has at most 1023 metrics"},
-		{"metric name of 255 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: text(255)}) }, ""},
-		{"metric name of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: text(256)}) }, ": a name of 256 bytes"},
-		{"no metric name", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{}) }, "mmv: metric : a name is"},
-		{"metric name with a digit first", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a.1"}) }, "mmv: metric a.1: a name is"},
-		{"metric name with a hyphen", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a-b"}) }, "mmv: metric a-b: a name is"},
+		{"metric name of 255 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: text(255)})) }, ""},
+		{"metric name of 256 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: text(256)})) }, ": a name of 256 bytes"},
+		{"no metric name", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{})) }, "mmv: metric : a name is"},
+		{"metric name with a digit first", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a.1"})) }, "mmv: metric a.1: a name is"},
+		{"metric name with a hyphen", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a-b"})) }, "mmv: metric a-b: a name is"},
 		{"metric name twice", Config{Name: "f"}, func(r *Registry) { many(1)(r); many(1)(r) }, "mmv: metric m0: a metric of this name"},
-		{"control with a prefix", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "control.files"}) }, ""},
-		{"control without a prefix", Config{Name: "f", NoPrefix: true}, func(r *Registry) { r.Gauge(Metric{Name: "control.files"}) }, "mmv: metric control.files: the agent has"},
+		{"control with a prefix", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "control.files"})) }, ""},
+		{"control without a prefix", Config{Name: "f", NoPrefix: true}, func(r *Registry) { Must(r.Gauge(Metric{Name: "control.files"})) }, "mmv: metric control.files: the agent has"},
 		{"item twice", Config{Name: "f"}, func(r *Registry) {
-			r.Gauge(Metric{Name: "a", Item: 5})
-			r.Gauge(Metric{Name: "b", Item: 5})
+			Must(r.Gauge(Metric{Name: "a", Item: 5}))
+			Must(r.Gauge(Metric{Name: "b", Item: 5}))
 		}, "mmv: metric b: item 5 is in use"},
-		{"item", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Item: 1024}) }, "mmv: metric a: item 1024 is not in the range"},
-		{"negative item", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Item: -1}) }, "mmv: metric a: item -1 is not in the range"},
-		{"semantics", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Sem: 2}) }, "mmv: metric a: 2 is not a semantics"},
-		{"units of elapsed time", Config{Name: "f"}, func(r *Registry) { r.Elapsed(Metric{Name: "a", Units: 1}) }, "mmv: metric a: elapsed time is"},
-		{"help of 255 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: text(255), Text: text(255)}) }, ""},
-		{"two lines", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: "b\nc"}) }, "mmv: metric a: a one-line help text has several lines"},
-		{"two lines of an instance domain", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: 3, OneLine: "b\n"}) }, "mmv: instance domain 3: a one-line help text has several lines"},
-		{"one line of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: text(256)}) }, "mmv: metric a: a one-line help text of 256 bytes"},
-		{"help of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Text: text(256)}) }, "mmv: metric a: a help text of 256 bytes"},
-		{"help with a zero byte", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Text: "a\x00b"}) }, "mmv: metric a: a help text has a zero byte"},
-		{"serial", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: 2047}).Gauge(Metric{Name: "a"}) }, ""},
-		{"large serial", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: 2048}).Gauge(Metric{Name: "a"}) }, "mmv: instance domain 2048: the serial is not in the range"},
-		{"negative serial", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: -1}).Gauge(Metric{Name: "a"}) }, "mmv: instance domain -1: the serial is not in the range"},
-		{"serial twice", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: 1}); r.Instances(InDom{Serial: 1}) }, "mmv: instance domain 1: the serial is in use"},
-		{"instance name of 255 bytes", Config{Name: "f"}, func(r *Registry) { many(1)(r); r.Instances(InDom{Names: []string{text(255)}}) }, ""},
-		{"instance name of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Names: []string{text(256)}}) }, "the name of an instance of 256 bytes"},
-		{"no instance name", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Names: []string{""}}) }, "an instance without a name"},
-		{"text of an instance domain", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Text: text(256)}) }, "a help text of 256 bytes"},
+		{"item", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", Item: 1024})) }, "mmv: metric a: item 1024 is not in the range"},
+		{"negative item", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", Item: -1})) }, "mmv: metric a: item -1 is not in the range"},
+		{"semantics", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", Sem: 2})) }, "mmv: metric a: 2 is not a semantics"},
+		{"units of elapsed time", Config{Name: "f"}, func(r *Registry) { Must(r.Elapsed(Metric{Name: "a", Units: 1})) }, "mmv: metric a: elapsed time is"},
+		{"help of 255 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", OneLine: text(255), Text: text(255)})) }, ""},
+		{"two lines", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", OneLine: "b\nc"})) }, "mmv: metric a: a one-line help text has several lines"},
+		{"two lines of an instance domain", Config{Name: "f"}, func(r *Registry) { Must(r.Instances(InDom{Serial: 3, OneLine: "b\n"})) }, "mmv: instance domain 3: a one-line help text has several lines"},
+		{"one line of 256 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", OneLine: text(256)})) }, "mmv: metric a: a one-line help text of 256 bytes"},
+		{"help of 256 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", Text: text(256)})) }, "mmv: metric a: a help text of 256 bytes"},
+		{"help with a zero byte", Config{Name: "f"}, func(r *Registry) { Must(r.Gauge(Metric{Name: "a", Text: "a\x00b"})) }, "mmv: metric a: a help text has a zero byte"},
+		{"serial", Config{Name: "f"}, func(r *Registry) { Must(Must(r.Instances(InDom{Serial: 2047})).Gauge(Metric{Name: "a"})) }, ""},
+		{"large serial", Config{Name: "f"}, func(r *Registry) { Must(Must(r.Instances(InDom{Serial: 2048})).Gauge(Metric{Name: "a"})) }, "mmv: instance domain 2048: the serial is not in the range"},
+		{"negative serial", Config{Name: "f"}, func(r *Registry) { Must(Must(r.Instances(InDom{Serial: -1})).Gauge(Metric{Name: "a"})) }, "mmv: instance domain -1: the serial is not in the range"},
+		{"serial twice", Config{Name: "f"}, func(r *Registry) { Must(r.Instances(InDom{Serial: 1})); Must(r.Instances(InDom{Serial: 1})) }, "mmv: instance domain 1: the serial is in use"},
+		{"instance name of 255 bytes", Config{Name: "f"}, func(r *Registry) { many(1)(r); Must(r.Instances(InDom{Names: []string{text(255)}})) }, ""},
+		{"instance name of 256 bytes", Config{Name: "f"}, func(r *Registry) { Must(r.Instances(InDom{Names: []string{text(256)}})) }, "the name of an instance of 256 bytes"},
+		{"no instance name", Config{Name: "f"}, func(r *Registry) { Must(r.Instances(InDom{Names: []string{""}})) }, "an instance without a name"},
+		{"text of an instance domain", Config{Name: "f"}, func(r *Registry) { Must(r.Instances(InDom{Text: text(256)})) }, "a help text of 256 bytes"},
 		{"labels of an instance", Config{Name: "f"}, func(r *Registry) {
-			r.Instances(InDom{Names: []string{"a"}, InstLabels: func(string) Labels { return label(244) }})
+			Must(r.Instances(InDom{Names: []string{"a"}, InstLabels: func(string) Labels { return label(244) }}))
 		}, `instance "a": label l: 244 bytes`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.conf.Dir = t.TempDir()
-			r := New(test.conf)
-			test.define(r)
-			err := r.Publish()
-			defer r.Close()
+			r, err := New(test.conf)
+			if err == nil {
+				err = defined(func() { test.define(r) })
+				if perr := r.Publish(); err == nil {
+					err = perr
+				}
+				defer r.Close()
+			}
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
-			path, _ := r.Path()
 			if err == nil {
+				path, _ := r.Path()
 				read(t, path)
 			}
 		})
 	}
 }
 
-// All errors are reported, and metrics with errors can be used.
+// defined returns the error of Must in f.
+func defined(f func()) (err error) {
+	defer func() { err, _ = recover().(error) }()
+	f()
+	return nil
+}
+
+// An error has all that is wrong, and updates of what is not defined are ignored.
 func TestErrors(t *testing.T) {
-	r := New(Config{Name: "-", Dir: t.TempDir()})
-	bad := r.Counter(Metric{Name: "-a", Item: -1})
-	bad.Inc()
-	values := r.Instances(InDom{Serial: -1, Names: []string{"a"}}).Counter(Metric{Name: "good"})
-	values.At("a").Inc()
-	err := r.Publish()
-	if err == nil || strings.Count(err.Error(), "mmv: ") != 3 || strings.Count(err.Error(), "\n") != 3 {
+	if _, err := New(Config{Name: "-", Cluster: -1}); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got %v", err)
 	}
-	if bad.Value() != 1 || values.At("a").Value() != 0 {
-		t.Errorf("values %d, %d", bad.Value(), values.At("a").Value())
+	r := Must(New(Config{Name: "f", Dir: t.TempDir()}))
+	bad, err := r.Counter(Metric{Name: "-a", Item: -1})
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("got %v", err)
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
+	bad.Inc()
+	values, err := Must(r.Instances(InDom{Names: []string{"a"}})).Counter(Metric{Name: "-"})
+	if err == nil {
+		t.Error("a name is valid")
+	}
+	values.At("a").Inc()
+	if bad.Value() != 0 || values.At("a").Value() != 0 {
+		t.Errorf("values %d, %d", bad.Value(), values.At("a").Value())
 	}
 }
 
 // What is invalid and defined after Publish is not in the file that Add writes.
 func TestLateErrors(t *testing.T) {
-	r := New(Config{Name: "f", Dir: t.TempDir()})
-	x := r.Instances(InDom{})
-	x.Counter(Metric{Name: "good"})
+	r := Must(New(Config{Name: "f", Dir: t.TempDir()}))
+	x := Must(r.Instances(InDom{}))
+	Must(x.Counter(Metric{Name: "good"}))
 	path := publish(t, r)
 	defer r.Close()
-	r.Counter(Metric{Name: "-"})
-	bad := r.Instances(InDom{Serial: -1, Names: []string{"b"}})
-	n := bad.Counter(Metric{Name: "bad"})
-	if err := bad.Add("c"); err != nil {
-		t.Error(err)
+	if _, err := r.Counter(Metric{Name: "-"}); err == nil {
+		t.Error("a name is valid")
+	}
+	if _, err := r.Instances(InDom{Serial: -1, Names: []string{"b"}}); err == nil {
+		t.Error("a serial is valid")
 	}
 	if err := x.Add("a"); err != nil {
 		t.Error(err)
 	}
 	wantValues(t, path, "good[a]", "0")
-	n.At("b").Inc()
-	if err := r.Publish(); err == nil {
-		t.Error("Publish has no error")
+	if err := r.Publish(); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestStringLimits(t *testing.T) {
-	r := New(Config{Name: "f", Dir: t.TempDir()})
-	s := r.String(Metric{Name: "s"})
+	r := Must(New(Config{Name: "f", Dir: t.TempDir()}))
+	s := Must(r.String(Metric{Name: "s"}))
 	path := publish(t, r)
 	defer r.Close()
 	if MaxString != mmvformat.MaxStringValue {

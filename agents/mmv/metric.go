@@ -57,26 +57,29 @@ var (
 	elapsed      = kind{mmvformat.Elapsed, pdu.SemCounter}
 )
 
-// Counter defines a metric with one value. If m is invalid, Publish says so, and the result
-// can be used nevertheless. The same holds for the other methods that define metrics.
-func (r *Registry) Counter(m Metric) *Counter { return single[Counter](r, counter, m) }
+// Counter defines a metric with one value. An error says all that is wrong with m; then the
+// result is nil, which ignores updates. The same holds for the other methods that define
+// metrics.
+func (r *Registry) Counter(m Metric) (*Counter, error) { return single[Counter](r, counter, m) }
 
 // FloatCounter defines a metric with one value.
-func (r *Registry) FloatCounter(m Metric) *FloatCounter {
+func (r *Registry) FloatCounter(m Metric) (*FloatCounter, error) {
 	return single[FloatCounter](r, floatCounter, m)
 }
 
 // Gauge defines a metric with one value.
-func (r *Registry) Gauge(m Metric) *Gauge { return single[Gauge](r, gauge, m) }
+func (r *Registry) Gauge(m Metric) (*Gauge, error) { return single[Gauge](r, gauge, m) }
 
 // FloatGauge defines a metric with one value.
-func (r *Registry) FloatGauge(m Metric) *FloatGauge { return single[FloatGauge](r, floatGauge, m) }
+func (r *Registry) FloatGauge(m Metric) (*FloatGauge, error) {
+	return single[FloatGauge](r, floatGauge, m)
+}
 
 // String defines a metric with one value.
-func (r *Registry) String(m Metric) *String { return single[String](r, text, m) }
+func (r *Registry) String(m Metric) (*String, error) { return single[String](r, text, m) }
 
 // Elapsed defines a metric with one value.
-func (r *Registry) Elapsed(m Metric) *Elapsed { return single[Elapsed](r, elapsed, m) }
+func (r *Registry) Elapsed(m Metric) (*Elapsed, error) { return single[Elapsed](r, elapsed, m) }
 
 // A value is a pointer to the value of a metric, of a type V.
 type value[V any] interface {
@@ -92,19 +95,20 @@ func newValue[V any, P value[V]](r *Registry) P {
 }
 
 // single defines a metric with one value.
-func single[V any, P value[V]](r *Registry, k kind, m Metric) P {
+func single[V any, P value[V]](r *Registry, k kind, m Metric) (P, error) {
 	v := newValue[V, P](r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if def := r.check(k, m); def != nil {
-		def.cells = []cell{v}
+	def, err := r.check(k, m)
+	if err != nil {
+		return nil, err
 	}
-	return v
+	def.cells = []cell{v}
+	return v, nil
 }
 
-// check adds a metric without values. It records what is wrong with the metric, and returns
-// nil then.
-func (r *Registry) check(k kind, m Metric) *metric {
+// check adds a metric without values, unless something is wrong with it.
+func (r *Registry) check(k kind, m Metric) (*metric, error) {
 	def := &metric{Metric: m, typ: k.typ}
 	if def.Sem == 0 {
 		def.Sem = k.sem
@@ -135,18 +139,17 @@ func (r *Registry) check(k kind, m Metric) *metric {
 	if k == elapsed && (def.Units != pdu.Usec || def.Sem != pdu.SemCounter) {
 		errs = append(errs, errors.New("elapsed time is a counter of microseconds"))
 	}
-	if err := errors.Join(errs...); err != nil {
-		r.fail("metric", m.Name, err)
-		return nil
+	err = errors.Join(errs...)
+	if err == nil {
+		err = r.countLabels(len(def.labels))
 	}
-	if err := r.countLabels(len(def.labels)); err != nil {
-		r.fail("metric", m.Name, err)
-		return nil
+	if err != nil {
+		return nil, fmt.Errorf("mmv: metric %s: %w", m.Name, err)
 	}
 	r.names[m.Name], r.items.used[m.Item] = true, true
 	r.metrics = append(r.metrics, def)
 	r.outdated = true
-	return def
+	return def, nil
 }
 
 // numbers are the items, or the serials, that are in use.

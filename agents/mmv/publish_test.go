@@ -14,9 +14,9 @@ import (
 
 // Values are the same before, between and after two files.
 func TestLife(t *testing.T) {
-	r := New(Config{Name: "life", Dir: t.TempDir()})
-	n := r.Counter(Metric{Name: "n"})
-	s := r.String(Metric{Name: "s"})
+	r := Must(New(Config{Name: "life", Dir: t.TempDir()}))
+	n := Must(r.Counter(Metric{Name: "n"}))
+	s := Must(r.String(Metric{Name: "s"}))
 	path, err := r.Path()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestLife(t *testing.T) {
 	if again, err := os.Stat(path); err != nil || !os.SameFile(first, again) {
 		t.Errorf("Publish without a change wrote another file (%v)", err)
 	}
-	g := r.Gauge(Metric{Name: "late"})
+	g := Must(r.Gauge(Metric{Name: "late"}))
 	g.Set(3)
 	wantValues(t, path, "n", "2", "s", "published")
 	publish(t, r)
@@ -77,8 +77,8 @@ func TestLife(t *testing.T) {
 }
 
 func TestPersistent(t *testing.T) {
-	r := New(Config{Name: "kept", Dir: t.TempDir(), Persistent: true})
-	n := r.Counter(Metric{Name: "n"})
+	r := Must(New(Config{Name: "kept", Dir: t.TempDir(), Persistent: true}))
+	n := Must(r.Counter(Metric{Name: "n"}))
 	path := publish(t, r)
 	n.Add(5)
 	if err := r.Close(); err != nil {
@@ -91,9 +91,9 @@ func TestPersistent(t *testing.T) {
 // Close leaves the file of another registry, as of another process.
 func TestOtherFile(t *testing.T) {
 	dir := t.TempDir()
-	first, second := New(Config{Name: "f", Dir: dir}), New(Config{Name: "f", Dir: dir})
-	first.Counter(Metric{Name: "first"})
-	second.Counter(Metric{Name: "second"})
+	first, second := Must(New(Config{Name: "f", Dir: dir})), Must(New(Config{Name: "f", Dir: dir}))
+	Must(first.Counter(Metric{Name: "first"}))
+	Must(second.Counter(Metric{Name: "second"}))
 	path := publish(t, first)
 	publish(t, second)
 	if err := first.Close(); err != nil {
@@ -112,8 +112,8 @@ func TestOtherFile(t *testing.T) {
 // if there is one.
 func TestPublishFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mmv")
-	r := New(Config{Name: "f", Dir: dir})
-	n := r.Counter(Metric{Name: "n"})
+	r := Must(New(Config{Name: "f", Dir: dir}))
+	n := Must(r.Counter(Metric{Name: "n"}))
 	n.Inc()
 	if err := r.Publish(); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "mmv: file f: open "+dir) {
 		t.Errorf("no directory: %v", err)
@@ -133,8 +133,8 @@ func TestPublishFails(t *testing.T) {
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
-	x := r.Instances(InDom{})
-	v := x.Gauge(Metric{Name: "x"})
+	x := Must(r.Instances(InDom{}))
+	v := Must(x.Gauge(Metric{Name: "x"}))
 	publish(t, r)
 	wantValues(t, path, "n", "2")
 	if err := os.Rename(dir, dir+"2"); err != nil {
@@ -154,11 +154,11 @@ func TestPublishFails(t *testing.T) {
 }
 
 func TestInstances(t *testing.T) {
-	r := New(Config{Name: "f", Dir: t.TempDir()})
-	r.Gauge(Metric{Name: "g"})
-	x := r.Instances(InDom{Serial: 5, Names: []string{"a", "a"}, InstLabels: func(name string) Labels { return Labels{"is": name} }})
-	n := x.Counter(Metric{Name: "n"})
-	s := x.String(Metric{Name: "s"})
+	r := Must(New(Config{Name: "f", Dir: t.TempDir()}))
+	Must(r.Gauge(Metric{Name: "g"}))
+	x := Must(r.Instances(InDom{Serial: 5, Names: []string{"a", "a"}, InstLabels: func(name string) Labels { return Labels{"is": name} }}))
+	n := Must(x.Counter(Metric{Name: "n"}))
+	s := Must(x.String(Metric{Name: "s"}))
 	path := publish(t, r)
 	n.At("a").Inc()
 	s.At("a").Set("A")
@@ -215,9 +215,9 @@ func TestInstances(t *testing.T) {
 
 // Labels of instances that were removed do not count.
 func TestInstanceLabels(t *testing.T) {
-	r := New(Config{Name: "f", Dir: t.TempDir()})
-	r.Gauge(Metric{Name: "g"})
-	x := r.Instances(InDom{InstLabels: func(name string) Labels { return Labels{"is": name} }})
+	r := Must(New(Config{Name: "f", Dir: t.TempDir()}))
+	Must(r.Gauge(Metric{Name: "g"}))
+	x := Must(r.Instances(InDom{InstLabels: func(name string) Labels { return Labels{"is": name} }}))
 	publish(t, r)
 	var names []string
 	for i := range 255 {
@@ -238,10 +238,10 @@ func TestInstanceLabels(t *testing.T) {
 }
 
 func TestSentinel(t *testing.T) {
-	r := New(Config{Name: "f", Dir: t.TempDir(), Sentinel: true})
-	c, fc := r.Counter(Metric{Name: "c"}), r.FloatCounter(Metric{Name: "fc"})
-	g, fg := r.Gauge(Metric{Name: "g"}), r.FloatGauge(Metric{Name: "fg"})
-	s, e := r.String(Metric{Name: "s"}), r.Elapsed(Metric{Name: "e"})
+	r := Must(New(Config{Name: "f", Dir: t.TempDir(), Sentinel: true}))
+	c, fc := Must(r.Counter(Metric{Name: "c"})), Must(r.FloatCounter(Metric{Name: "fc"}))
+	g, fg := Must(r.Gauge(Metric{Name: "g"})), Must(r.FloatGauge(Metric{Name: "fg"}))
+	s, e := Must(r.String(Metric{Name: "s"})), Must(r.Elapsed(Metric{Name: "e"}))
 	path := publish(t, r)
 	absent := []string{"c", "18446744073709551615", "fc", "NaN", "g", "-1", "fg", "NaN", "s", "", "e", "-1 0"}
 	wantValues(t, path, absent...)
@@ -266,8 +266,8 @@ func TestElapsed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		for _, sentinel := range []bool{false, true} {
-			r := New(Config{Name: "f", Dir: dir, Sentinel: sentinel})
-			e := r.Elapsed(Metric{Name: "e"})
+			r := Must(New(Config{Name: "f", Dir: dir, Sentinel: sentinel}))
+			e := Must(r.Elapsed(Metric{Name: "e"}))
 			e.Stop() // nothing
 			path := publish(t, r)
 			e.Start()
@@ -278,7 +278,7 @@ func TestElapsed(t *testing.T) {
 			time.Sleep(time.Second)
 			e.Stop()
 			wantValues(t, path, "e", fmt.Sprintf("0 %d", -began))
-			r.Gauge(Metric{Name: "g"})
+			Must(r.Gauge(Metric{Name: "g"}))
 			publish(t, r)
 			if got := read(t, path).values["e"]; got != fmt.Sprintf("0 %d", -began) {
 				t.Errorf("in the second file %s", got)

@@ -53,7 +53,6 @@ type Registry struct {
 	labels []label
 
 	mu       sync.Mutex // guards the following
-	errs     []error    // what is wrong with metrics and instance domains
 	metrics  []*metric
 	domains  []*Instances
 	nlabels  int
@@ -66,31 +65,37 @@ type Registry struct {
 	moving sync.Mutex // held while words move; guards entry.left
 }
 
-// New returns a registry without metrics. If conf is invalid, Publish says so.
-func New(conf Config) *Registry {
+// New returns a registry without metrics. An error says all that is wrong with conf.
+func New(conf Config) (*Registry, error) {
 	r := &Registry{
 		conf: conf, names: make(map[string]bool),
 		items: numbers{used: make(map[int]bool)}, serials: numbers{used: make(map[int]bool)},
 	}
-	if err := checkName(conf.Name); err != nil {
-		r.fail("file", conf.Name, err)
-	} else if isReserved(conf.Name) {
-		r.fail("file", conf.Name, errReserved)
+	var err error
+	r.labels, err = conf.Labels.encode()
+	errs := []error{err, checkName(conf.Name), r.countLabels(len(r.labels))}
+	if isReserved(conf.Name) {
+		errs = append(errs, errReserved)
 	}
 	if conf.Cluster < 0 || conf.Cluster > mmvformat.MaxCluster {
-		r.fail("file", conf.Name, fmt.Errorf("cluster %d is not in the range of 0 to %d", conf.Cluster, mmvformat.MaxCluster))
-	}
-	var err error
-	if r.labels, err = conf.Labels.encode(); err != nil {
-		r.fail("file", conf.Name, err)
+		errs = append(errs, fmt.Errorf("cluster %d is not in the range of 0 to %d", conf.Cluster, mmvformat.MaxCluster))
 	}
 	if len(r.labels) > 0 && conf.Cluster == 0 {
-		r.fail("file", conf.Name, errors.New("labels need a cluster"))
+		errs = append(errs, errors.New("labels need a cluster"))
 	}
-	if err := r.countLabels(len(r.labels)); err != nil {
-		r.fail("file", conf.Name, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("mmv: file %s: %w", conf.Name, err)
 	}
-	return r
+	return r, nil
+}
+
+// Must returns v, what a function of this package has returned, and panics if err is not nil.
+// It is for variables of a package, whose definitions are part of the program.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // control is the first part of the names of the agent's own metrics.
@@ -102,11 +107,6 @@ var errReserved = errors.New(`the agent has metrics of its own below "` + contro
 func isReserved(name string) bool {
 	first, _, _ := strings.Cut(name, ".")
 	return first == control
-}
-
-// fail records what is wrong with the file, a metric or an instance domain.
-func (r *Registry) fail(what string, name any, err error) {
-	r.errs = append(r.errs, fmt.Errorf("mmv: %s %v: %w", what, name, err))
 }
 
 // countLabels counts n further labels, unless there are too many then.
@@ -130,9 +130,7 @@ func (r *Registry) Path() (string, error) {
 	return filepath.Join(dir, r.conf.Name), nil
 }
 
-// Publish writes the file, which replaces one of the same name. If something is wrong with
-// the metrics and instance domains that were defined so far, the error says all of it, and
-// nothing is written.
+// Publish writes the file, which replaces one of the same name.
 //
 // A program that defines more metrics later calls Publish again. If nothing has changed and
 // the file is there, that does nothing. If the file cannot be written, the former one, if
@@ -140,9 +138,6 @@ func (r *Registry) Path() (string, error) {
 func (r *Registry) Publish() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.errs) > 0 {
-		return errors.Join(r.errs...)
-	}
 	if len(r.metrics) == 0 {
 		return fmt.Errorf("mmv: file %s: no metrics", r.conf.Name)
 	}

@@ -11,11 +11,11 @@ import (
 
 // updates has an update of each kind, of a published registry.
 func updates(tb testing.TB) map[string]func() {
-	r := New(Config{Name: "f", Dir: tb.TempDir()})
-	c, fc := r.Counter(Metric{Name: "c", Units: pdu.Count}), r.FloatCounter(Metric{Name: "fc"})
-	g, fg := r.Gauge(Metric{Name: "g"}), r.FloatGauge(Metric{Name: "fg"})
-	s, e := r.String(Metric{Name: "s"}), r.Elapsed(Metric{Name: "e"})
-	x := r.Instances(InDom{Names: []string{"a", "b", "c"}}).Counter(Metric{Name: "x"})
+	r := Must(New(Config{Name: "f", Dir: tb.TempDir()}))
+	c, fc := Must(r.Counter(Metric{Name: "c", Units: pdu.Count})), Must(r.FloatCounter(Metric{Name: "fc"}))
+	g, fg := Must(r.Gauge(Metric{Name: "g"})), Must(r.FloatGauge(Metric{Name: "fg"}))
+	s, e := Must(r.String(Metric{Name: "s"})), Must(r.Elapsed(Metric{Name: "e"}))
+	x := Must(Must(r.Instances(InDom{Names: []string{"a", "b", "c"}})).Counter(Metric{Name: "x"}))
 	texts := [2]string{"idle", "busy"}
 	n := 0
 	publish(tb, r)
@@ -59,8 +59,8 @@ func TestUnmapped(t *testing.T) {
 		return // there is no /proc/self/maps
 	}
 	dir := t.TempDir()
-	r := New(Config{Name: "f", Dir: dir})
-	c := r.Counter(Metric{Name: "c"})
+	r := Must(New(Config{Name: "f", Dir: dir}))
+	c := Must(r.Counter(Metric{Name: "c"}))
 	mapped := func() int {
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err != nil {

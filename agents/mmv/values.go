@@ -10,8 +10,13 @@ type Values[V any] struct {
 }
 
 // At returns the value for an instance. It is nil, which ignores updates, if there is no
-// such instance. At neither locks nor allocates, but it is still faster to keep its result.
-func (v *Values[V]) At(instance string) *V { return (*v.byName.Load())[instance] }
+// such instance or if v is nil. At neither locks nor allocates, but it is still faster to keep its result.
+func (v *Values[V]) At(instance string) *V {
+	if v == nil {
+		return nil
+	}
+	return (*v.byName.Load())[instance]
+}
 
 // A table is Values of any type.
 type table interface {
@@ -50,29 +55,33 @@ func (v *Values[V]) replace(change func(map[string]*V)) {
 }
 
 // Counter defines a metric with a value for each instance.
-func (x *Instances) Counter(m Metric) *Values[Counter] { return multiple[Counter](x, counter, m) }
+func (x *Instances) Counter(m Metric) (*Values[Counter], error) {
+	return multiple[Counter](x, counter, m)
+}
 
 // FloatCounter defines a metric with a value for each instance.
-func (x *Instances) FloatCounter(m Metric) *Values[FloatCounter] {
+func (x *Instances) FloatCounter(m Metric) (*Values[FloatCounter], error) {
 	return multiple[FloatCounter](x, floatCounter, m)
 }
 
 // Gauge defines a metric with a value for each instance.
-func (x *Instances) Gauge(m Metric) *Values[Gauge] { return multiple[Gauge](x, gauge, m) }
+func (x *Instances) Gauge(m Metric) (*Values[Gauge], error) { return multiple[Gauge](x, gauge, m) }
 
 // FloatGauge defines a metric with a value for each instance.
-func (x *Instances) FloatGauge(m Metric) *Values[FloatGauge] {
+func (x *Instances) FloatGauge(m Metric) (*Values[FloatGauge], error) {
 	return multiple[FloatGauge](x, floatGauge, m)
 }
 
 // String defines a metric with a value for each instance.
-func (x *Instances) String(m Metric) *Values[String] { return multiple[String](x, text, m) }
+func (x *Instances) String(m Metric) (*Values[String], error) { return multiple[String](x, text, m) }
 
 // Elapsed defines a metric with a value for each instance.
-func (x *Instances) Elapsed(m Metric) *Values[Elapsed] { return multiple[Elapsed](x, elapsed, m) }
+func (x *Instances) Elapsed(m Metric) (*Values[Elapsed], error) {
+	return multiple[Elapsed](x, elapsed, m)
+}
 
 // multiple defines a metric with a value for each instance.
-func multiple[V any, P value[V]](x *Instances, k kind, m Metric) *Values[V] {
+func multiple[V any, P value[V]](x *Instances, k kind, m Metric) (*Values[V], error) {
 	x.registry.mu.Lock()
 	defer x.registry.mu.Unlock()
 	v := &Values[V]{make: func() (*V, cell) { v := newValue[V, P](x.registry); return v, v }}
@@ -80,13 +89,11 @@ func multiple[V any, P value[V]](x *Instances, k kind, m Metric) *Values[V] {
 	for _, inst := range x.list {
 		names = append(names, inst.name)
 	}
-	cells := v.add(names)
-	if x.invalid {
-		return v
+	def, err := x.registry.check(k, m)
+	if err != nil {
+		return nil, err
 	}
-	if def := x.registry.check(k, m); def != nil {
-		def.domain, def.table, def.cells = x, v, cells
-		x.metrics = append(x.metrics, def)
-	}
-	return v
+	def.domain, def.table, def.cells = x, v, v.add(names)
+	x.metrics = append(x.metrics, def)
+	return v, nil
 }

@@ -71,23 +71,23 @@ func wantPminfo(t *testing.T, d *peer.Daemon, args string, want map[string]strin
 // What agents/mmv writes, PCP's agent serves.
 func TestMMVWriter(t *testing.T) {
 	mmvReaders(t, func(t *testing.T, d *peer.Daemon, dir string) {
-		r := mmv.New(mmv.Config{Dir: dir, Name: "go.writer", Cluster: 9, Labels: mmv.Labels{"of_cluster": []int{1, 2}}})
-		counter := r.Counter(mmv.Metric{Name: "counter", Units: pdu.Count, OneLine: "One line", Text: "Full text",
-			Labels: mmv.Labels{"of_item": mmv.OptionalLabel{Value: "x<y"}, "longest": strings.Repeat("x", 243-len(`{"longest":""}`))}})
+		r := mmv.Must(mmv.New(mmv.Config{Dir: dir, Name: "go.writer", Cluster: 9, Labels: mmv.Labels{"of_cluster": []int{1, 2}}}))
+		counter := mmv.Must(r.Counter(mmv.Metric{Name: "counter", Units: pdu.Count, OneLine: "One line", Text: "Full text",
+			Labels: mmv.Labels{"of_item": mmv.OptionalLabel{Value: "x<y"}, "longest": strings.Repeat("x", 243-len(`{"longest":""}`))}}))
 		counter.Add(1<<64 - 1)
-		floatCounter := r.FloatCounter(mmv.Metric{Name: "float.counter", Units: pdu.Sec})
+		floatCounter := mmv.Must(r.FloatCounter(mmv.Metric{Name: "float.counter", Units: pdu.Sec}))
 		floatCounter.Add(1.5)
-		gauge := r.Gauge(mmv.Metric{Name: "gauge", Units: pdu.Byte, Item: 1023, Sem: pdu.SemDiscrete})
+		gauge := mmv.Must(r.Gauge(mmv.Metric{Name: "gauge", Units: pdu.Byte, Item: 1023, Sem: pdu.SemDiscrete}))
 		gauge.Set(-1)
-		floatGauge := r.FloatGauge(mmv.Metric{Name: "float.gauge"})
+		floatGauge := mmv.Must(r.FloatGauge(mmv.Metric{Name: "float.gauge"}))
 		floatGauge.Set(0.25)
-		text := r.String(mmv.Metric{Name: "string"})
+		text := mmv.Must(r.String(mmv.Metric{Name: "string"}))
 		long := strings.Repeat("y", mmv.MaxString)
-		busy := r.Elapsed(mmv.Metric{Name: "busy", OneLine: strings.Repeat("z", 255)})
-		insts := r.Instances(mmv.InDom{Serial: 2047, Names: []string{"one", "two 2"}, Labels: mmv.Labels{"of_indom": true},
-			InstLabels: func(name string) mmv.Labels { return mmv.Labels{"of_instance": name} }})
-		values := insts.Counter(mmv.Metric{Name: "insts.counter", Item: 1})
-		texts := insts.String(mmv.Metric{Name: "insts.string"})
+		busy := mmv.Must(r.Elapsed(mmv.Metric{Name: "busy", OneLine: strings.Repeat("z", 255)}))
+		insts := mmv.Must(r.Instances(mmv.InDom{Serial: 2047, Names: []string{"one", "two 2"}, Labels: mmv.Labels{"of_indom": true},
+			InstLabels: func(name string) mmv.Labels { return mmv.Labels{"of_instance": name} }}))
+		values := mmv.Must(insts.Counter(mmv.Metric{Name: "insts.counter", Item: 1}))
+		texts := mmv.Must(insts.String(mmv.Metric{Name: "insts.string"}))
 		for _, err := range []error{text.Set(long), texts.At("one").Set("1"), texts.At("two 2").Set("2"), r.Publish()} {
 			if err != nil {
 				t.Fatal(err)
@@ -194,12 +194,12 @@ func TestMMVWriter(t *testing.T) {
 // Absent values, empty instance domains and names without a prefix.
 func TestMMVWriterFlags(t *testing.T) {
 	mmvReaders(t, func(t *testing.T, d *peer.Daemon, dir string) {
-		r := mmv.New(mmv.Config{Dir: dir, Name: "flags", NoPrefix: true, Sentinel: true, Persistent: true})
-		counter := r.Counter(mmv.Metric{Name: "flag.counter"})
-		text := r.String(mmv.Metric{Name: "flag.string"})
-		r.Elapsed(mmv.Metric{Name: "flag.elapsed"})
-		insts := r.Instances(mmv.InDom{})
-		values := insts.Gauge(mmv.Metric{Name: "flag.insts"})
+		r := mmv.Must(mmv.New(mmv.Config{Dir: dir, Name: "flags", NoPrefix: true, Sentinel: true, Persistent: true}))
+		counter := mmv.Must(r.Counter(mmv.Metric{Name: "flag.counter"}))
+		text := mmv.Must(r.String(mmv.Metric{Name: "flag.string"}))
+		mmv.Must(r.Elapsed(mmv.Metric{Name: "flag.elapsed"}))
+		insts := mmv.Must(r.Instances(mmv.InDom{}))
+		values := mmv.Must(insts.Gauge(mmv.Metric{Name: "flag.insts"}))
 		if err := r.Publish(); err != nil {
 			t.Fatal(err)
 		}
@@ -235,10 +235,10 @@ func TestMMVWriterFlags(t *testing.T) {
 func TestMMVWriterDump(t *testing.T) {
 	peer.Require(t)
 	dir := t.TempDir()
-	r := mmv.New(mmv.Config{Dir: dir, Name: "dump", Cluster: 4095, Persistent: true, Labels: mmv.Labels{"l": 1}})
-	r.Counter(mmv.Metric{Name: "counter", Units: pdu.Count, OneLine: "one line"}).Add(5)
-	insts := r.Instances(mmv.InDom{Names: []string{"a", "b"}})
-	text := insts.String(mmv.Metric{Name: "texts", Text: "text"})
+	r := mmv.Must(mmv.New(mmv.Config{Dir: dir, Name: "dump", Cluster: 4095, Persistent: true, Labels: mmv.Labels{"l": 1}}))
+	mmv.Must(r.Counter(mmv.Metric{Name: "counter", Units: pdu.Count, OneLine: "one line"})).Add(5)
+	insts := mmv.Must(r.Instances(mmv.InDom{Names: []string{"a", "b"}}))
+	text := mmv.Must(insts.String(mmv.Metric{Name: "texts", Text: "text"}))
 	if err := r.Publish(); err != nil {
 		t.Fatal(err)
 	}
