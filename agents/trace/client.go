@@ -14,8 +14,8 @@ type Client struct {
 	options Options
 	closed  atomic.Bool
 
-	sync  *synchronous // nil if the Client is asynchronous
-	async *asynchronous
+	link  *link
+	queue *queue // nil if the Client is synchronous
 }
 
 // New returns a Client. It connects when the first value is sent.
@@ -23,11 +23,9 @@ func New(o Options) *Client { return newClient(o, time.Now) }
 
 func newClient(o Options, now func() time.Time) *Client {
 	c := &Client{options: o.withDefaults()}
-	l := &link{options: &c.options, now: now}
+	c.link = newLink(&c.options, now)
 	if o.Async {
-		c.async = newAsynchronous(l)
-	} else {
-		c.sync = newSynchronous(l)
+		c.queue = newQueue(c.link)
 	}
 	return c
 }
@@ -90,19 +88,19 @@ func (c *Client) Flush(ctx context.Context) error {
 	switch {
 	case c.closed.Load():
 		return ErrClosed
-	case c.async == nil || c.options.Disabled:
+	case c.queue == nil || c.options.Disabled:
 		return nil
 	}
-	return c.async.flush(ctx)
+	return c.queue.flush(ctx)
 }
 
 // Dropped returns how many values an asynchronous Client has lost: the queue was full, or
 // there was no connection.
 func (c *Client) Dropped() uint64 {
-	if c.async == nil {
+	if c.queue == nil {
 		return 0
 	}
-	return c.async.dropped.Load()
+	return c.queue.dropped.Load()
 }
 
 // Close closes the connection. An asynchronous Client first sends the values in its queue,
@@ -112,10 +110,10 @@ func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return ErrClosed
 	}
-	if c.async != nil {
-		return c.async.close()
+	if c.queue != nil {
+		return c.queue.close()
 	}
-	return c.sync.close()
+	return c.link.end()
 }
 
 func (c *Client) send(ctx context.Context, kind tracepdu.Kind, tag string, value float64) error {
@@ -130,8 +128,8 @@ func (c *Client) send(ctx context.Context, kind tracepdu.Kind, tag string, value
 		return nil
 	}
 	d := tracepdu.Data{Kind: kind, Value: value, Tag: tag}
-	if c.async != nil {
-		return c.async.send(d)
+	if c.queue != nil {
+		return c.queue.send(d)
 	}
-	return c.sync.send(ctx, d)
+	return c.link.send(ctx, d)
 }

@@ -12,11 +12,14 @@ import (
 	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
-// A link is the connection to the agent, with the time of the next attempt to connect. It is
-// used by one goroutine at a time.
+// A link is the connection to the agent, with the time of the next attempt to connect. One
+// goroutine at a time uses it: that of the queue of an asynchronous Client, or the call that
+// has sem.
 type link struct {
 	options *Options
 	now     func() time.Time
+	sem     chan struct{} // has a value while a call of a synchronous Client uses the link
+	buf     []byte
 
 	conn  net.Conn // nil without a connection
 	since time.Time
@@ -25,6 +28,10 @@ type link struct {
 	failures int       // in a row
 	retry    time.Time // when to connect again
 	lastErr  error
+}
+
+func newLink(o *Options, now func() time.Time) *link {
+	return &link{options: o, now: now, sem: make(chan struct{}, 1)}
 }
 
 // connect connects unless there is a connection. Without one, it fails at once until it is
@@ -169,3 +176,63 @@ func (l *link) tryAgain() { l.failures, l.lastErr = 0, nil }
 
 // worked notes that the connection is good.
 func (l *link) worked() { l.failures = 0 }
+
+// send sends a value and waits until the agent has acknowledged it, for a synchronous Client.
+func (l *link) send(ctx context.Context, d tracepdu.Data) error {
+	select {
+	case l.sem <- struct{}{}:
+		defer func() { <-l.sem }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		if err := l.connect(ctx); err != nil {
+			return err
+		}
+		used := l.used
+		err := l.exchange(ctx, d)
+		switch {
+		case err == nil:
+			l.worked()
+			return nil
+		case ctx.Err() != nil: // an ACK may still come
+			l.close()
+			return err
+		}
+		l.broken(err)
+		// The agent may have been started again since the last value. What an old one
+		// has counted is lost anyway.
+		if !used || !errors.Is(err, ErrIPC) {
+			return err
+		}
+		l.tryAgain()
+	}
+}
+
+func (l *link) exchange(ctx context.Context, d tracepdu.Data) error {
+	d.Sync = true
+	l.buf = tracepdu.AppendData(l.buf[:0], int32(os.Getpid()), d)
+	if err := l.write(ctx, l.buf); err != nil {
+		return err
+	}
+	n, err := l.ack(ctx, l.conn)
+	switch {
+	case err != nil:
+		return err
+	case n < 0:
+		return Error(n)
+	case n != int32(d.Kind):
+		return fmt.Errorf("%w: ACK %d for a value of type %d", ErrIPC, n, d.Kind)
+	}
+	return nil
+}
+
+// end waits for a call in progress and closes the connection for ever.
+func (l *link) end() error {
+	l.sem <- struct{}{}
+	defer func() { <-l.sem }()
+	l.close()
+	l.failed(ErrClosed) // for a call that waited for its turn
+	l.retry = l.now().Add(1 << 62 * time.Nanosecond)
+	return nil
+}

@@ -12,11 +12,11 @@ import (
 	"github.com/gopcp/pmcd/internal/tracepdu"
 )
 
-// An asynchronous is the part of a Client that does not wait for the agent. A goroutine,
-// which the first value starts, sends what is in the queue.
-type asynchronous struct {
+// A queue has the values of an asynchronous Client. A goroutine, which the first value
+// starts, sends them over the link.
+type queue struct {
 	link    *link
-	queue   chan message
+	values  chan message
 	dropped atomic.Uint64
 	down    atomic.Int64 // no connection before that time, in nanoseconds since base; 0 is none
 	base    time.Time
@@ -40,33 +40,33 @@ type message struct {
 // maxBatch is how many bytes are sent at once.
 const maxBatch = 32 << 10
 
-func newAsynchronous(l *link) *asynchronous {
-	a := &asynchronous{link: l, queue: make(chan message, l.options.Queue), quit: make(chan struct{}), ended: make(chan struct{}), base: l.now()}
-	a.ctx, a.cancel = context.WithCancelCause(context.Background())
-	return a
+func newQueue(l *link) *queue {
+	q := &queue{link: l, values: make(chan message, l.options.Queue), quit: make(chan struct{}), ended: make(chan struct{}), base: l.now()}
+	q.ctx, q.cancel = context.WithCancelCause(context.Background())
+	return q
 }
 
-func (a *asynchronous) send(d tracepdu.Data) error {
-	if until := a.down.Load(); until != 0 && int64(a.link.now().Sub(a.base)) < until {
-		a.dropped.Add(1)
+func (q *queue) send(d tracepdu.Data) error {
+	if until := q.down.Load(); until != 0 && int64(q.link.now().Sub(q.base)) < until {
+		q.dropped.Add(1)
 		return errDown
 	}
-	a.start.Do(func() { go a.run() })
+	q.start.Do(func() { go q.run() })
 	select {
-	case a.queue <- message{Data: d}:
+	case q.values <- message{Data: d}:
 		return nil
 	default:
-		a.dropped.Add(1)
+		q.dropped.Add(1)
 		return errFull
 	}
 }
 
-func (a *asynchronous) flush(ctx context.Context) error {
-	a.start.Do(func() { go a.run() })
+func (q *queue) flush(ctx context.Context) error {
+	q.start.Do(func() { go q.run() })
 	m := message{flushed: make(chan error, 1)}
 	select {
-	case a.queue <- m:
-	case <-a.ended:
+	case q.values <- m:
+	case <-q.ended:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -74,47 +74,47 @@ func (a *asynchronous) flush(ctx context.Context) error {
 	select {
 	case err := <-m.flushed:
 		return err
-	case <-a.ended:
+	case <-q.ended:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (a *asynchronous) close() error {
-	a.start.Do(func() { go a.run() })
-	close(a.quit)
-	t := time.NewTimer(a.link.options.RequestTimeout)
+func (q *queue) close() error {
+	q.start.Do(func() { go q.run() })
+	close(q.quit)
+	t := time.NewTimer(q.link.options.RequestTimeout)
 	defer t.Stop()
 	select {
-	case <-a.ended:
+	case <-q.ended:
 	case <-t.C:
-		a.cancel(ErrTimeout)
-		<-a.ended
+		q.cancel(ErrTimeout)
+		<-q.ended
 	}
-	a.cancel(nil)
-	return a.err
+	q.cancel(nil)
+	return q.err
 }
 
 // run sends what is in the queue until close.
-func (a *asynchronous) run() {
-	defer close(a.ended)
-	defer a.link.close()
+func (q *queue) run() {
+	defer close(q.ended)
+	defer q.link.close()
 	for {
 		select {
-		case m := <-a.queue:
-			a.handle(m)
+		case m := <-q.values:
+			q.handle(m)
 			continue
 		default:
 		}
 		select {
-		case m := <-a.queue:
-			a.handle(m)
-		case <-a.quit:
+		case m := <-q.values:
+			q.handle(m)
+		case <-q.quit:
 			for {
 				select {
-				case m := <-a.queue:
-					a.handle(m)
+				case m := <-q.values:
+					q.handle(m)
 				default:
 					return
 				}
@@ -124,64 +124,64 @@ func (a *asynchronous) run() {
 }
 
 // handle sends m and what is behind it in the queue.
-func (a *asynchronous) handle(m message) {
-	a.buf = a.buf[:0]
+func (q *queue) handle(m message) {
+	q.buf = q.buf[:0]
 	n := uint64(0)
 	pid := int32(os.Getpid())
 	for more := true; more && m.flushed == nil; {
-		a.buf = tracepdu.AppendData(a.buf, pid, m.Data)
+		q.buf = tracepdu.AppendData(q.buf, pid, m.Data)
 		n++
-		if len(a.buf) >= maxBatch {
+		if len(q.buf) >= maxBatch {
 			break
 		}
 		select {
-		case m = <-a.queue:
+		case m = <-q.values:
 		default:
 			more = false
 		}
 	}
 	if n > 0 {
-		if err := a.write(); err != nil {
-			a.dropped.Add(n)
-			if a.err == nil {
-				a.err = err
+		if err := q.write(); err != nil {
+			q.dropped.Add(n)
+			if q.err == nil {
+				q.err = err
 			}
 		}
 	}
 	if m.flushed != nil {
-		m.flushed <- a.err
-		a.err = nil
+		m.flushed <- q.err
+		q.err = nil
 	}
 }
 
 // write writes the batch.
-func (a *asynchronous) write() error {
-	if a.link.conn != nil && a.gone.Load() {
-		a.link.broken(ErrIPC)
+func (q *queue) write() error {
+	if q.link.conn != nil && q.gone.Load() {
+		q.link.broken(ErrIPC)
 	}
-	before := a.link.conn
-	if err := a.link.connect(a.ctx); err != nil {
-		a.down.Store(int64(a.link.retry.Sub(a.base)))
+	before := q.link.conn
+	if err := q.link.connect(q.ctx); err != nil {
+		q.down.Store(int64(q.link.retry.Sub(q.base)))
 		return err
 	}
-	a.down.Store(0)
-	if a.link.conn != before {
-		a.watch()
+	q.down.Store(0)
+	if q.link.conn != before {
+		q.watch()
 	}
-	err := a.link.write(a.ctx, a.buf)
+	err := q.link.write(q.ctx, q.buf)
 	if err != nil {
-		a.link.broken(err)
+		q.link.broken(err)
 		return err
 	}
-	a.link.worked()
+	q.link.worked()
 	return nil
 }
 
 // watch notes when the agent closes the connection. It sends nothing.
-func (a *asynchronous) watch() {
+func (q *queue) watch() {
 	gone := new(atomic.Bool)
-	a.gone = gone
-	conn := a.link.conn
+	q.gone = gone
+	conn := q.link.conn
 	conn.SetReadDeadline(time.Time{})
 	go func() { // ends with the connection
 		io.Copy(io.Discard, struct{ net.Conn }{conn})
