@@ -40,8 +40,8 @@ func TestAbsentAddress(t *testing.T) {
 		r = newHarness(t, func(c *Config) {
 			c.Listeners.Close()
 			c.Listeners = l
-			c.addressEvery = 10 * time.Millisecond
-			c.Changed = func(h Health) { status.Store(&h.Problems) }
+			c.hooks.addressEvery = 10 * time.Millisecond
+			c.Manager.Changed = func(h Health) { status.Store(&h.Problems) }
 			withAccess(fmt.Sprintf("disallow \".*\" : store;\ndisallow \":*\" : store;\nallow \"%s\" : all;\nallow \"local:*\" : all;\n", host))(c)
 		}, nil)
 		if len(l.Addrs()) != 1 || len(l.Unbound()) != 0 {

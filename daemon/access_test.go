@@ -22,7 +22,7 @@ import (
 const testAgents = "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\n"
 
 func withAccess(rules string) func(*Config) {
-	return func(c *Config) { os.WriteFile(c.ConfigFile, []byte(testAgents+rules), 0o666) }
+	return func(c *Config) { os.WriteFile(c.Files.Conf, []byte(testAgents+rules), 0o666) }
 }
 
 // from connects from one of the addresses 127.*, or to the Unix socket.
@@ -337,7 +337,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		t.Run(fmt.Sprintf("-S %v", always), func(t *testing.T) {
 			r := newHarness(t, func(c *Config) {
-				c.CredsRequired = always
+				c.Security.CredsRequired = always
 				withAccess("allow * : all;\n")(c)
 			}, nil)
 			r.awaitStarts()

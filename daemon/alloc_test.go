@@ -84,7 +84,7 @@ func dialThousands(t *testing.T) *client {
 		{Item: 2, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value, InDom: &pmda.InDom{Insts: list}},
 	}}
 	r := newHarness(t, func(c *Config) {
-		c.Open = func(_ context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		c.Agents.Open = func(_ context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			conf := conf
 			conf.Domain = spec.Domain
 			a, err := pmda.New(conf)

@@ -50,8 +50,8 @@ func newStuckHost(t *testing.T, timeout time.Duration) (*harness, *stuckHost) {
 	t.Helper()
 	h := &stuckHost{open: make(chan struct{}), entered: make(chan struct{}, 100)}
 	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = timeout
-		c.wrapHost = func(inner pmcd.Host) pmcd.Host {
+		c.Agents.RequestTimeout = timeout
+		c.hooks.wrapHost = func(inner pmcd.Host) pmcd.Host {
 			h.Host = inner
 			return h
 		}
@@ -161,9 +161,9 @@ func TestEndWhileOwnAgentHangs(t *testing.T) {
 		c.send(&pdu.Profile{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), ownName}[i%2:]})
 		<-h.entered
 	}
-	before := r.Reloads().Count
+	before := r.Status().Reloads.Count
 	r.Reload()
-	testutil.Eventually(t, "reloaded", func() bool { return r.Reloads().Count > before })
+	testutil.Eventually(t, "reloaded", func() bool { return r.Status().Reloads.Count > before })
 	ended := make(chan struct{})
 	go func() {
 		r.stop()

@@ -13,22 +13,22 @@ func (d *Daemon) newSessions() *session.Server {
 	return session.New(session.Config{
 		Routes:         d.routes.Load,
 		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
-		CertRequired:   d.cfg.CertRequired,
+		CertRequired:   d.cfg.Security.CertRequired,
 		TLS:            d.tls.Load,
 		SASL:           d.sasl.Load,
 		LookupUser:     lookUpUser,
 
-		LoginTime:        d.cfg.loginTime,
-		NoClearPasswords: d.cfg.NoClearPasswords,
-		MaxPDU:           d.cfg.MaxPDU,
-		MaxContexts:      d.cfg.MaxContexts,
-		MaxMetrics:       d.cfg.MaxMetrics,
-		ClientMemory:     d.cfg.ClientMemory,
-		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.MemoryLimit),
-		Relays:           d.cfg.Relays,
-		MaxReply:         d.cfg.MaxReply,
+		LoginTime:        d.cfg.hooks.loginTime,
+		NoClearPasswords: d.cfg.Security.NoClearPasswords,
+		MaxPDU:           d.cfg.Limits.PDU,
+		MaxContexts:      d.cfg.Limits.Contexts,
+		MaxMetrics:       d.cfg.Limits.Metrics,
+		ClientMemory:     d.cfg.Limits.ClientMemory,
+		MaxInProgress:    PartOf(session.DefaultMaxInProgress, d.cfg.Limits.Memory),
+		Relays:           d.cfg.Limits.Relays,
+		MaxReply:         d.cfg.Limits.Reply,
 		Labels:           d.labels,
-		ContainerHost:    d.cfg.ContainerHost,
+		ContainerHost:    d.cfg.Host.ContainerName,
 		Counts:           &d.counts,
 		Log:              d.log,
 		Limiter:          d.limiter,
@@ -40,14 +40,14 @@ func (d *Daemon) newSessions() *session.Server {
 // newLabels returns the labels of the host, which are not read yet.
 func (d *Daemon) newLabels() *labels.Host {
 	cfg := labels.Config{
-		Dir:           d.cfg.LabelDir,
-		Hostname:      d.cfg.gethostname,
-		HostnameEvery: d.cfg.hostnameEvery,
+		Dir:           d.cfg.Files.Labels,
+		Hostname:      d.cfg.hooks.gethostname,
+		HostnameEvery: d.cfg.hooks.hostnameEvery,
 		Log:           d.log,
 		Limiter:       d.limiter,
 		Debug:         d.debug,
 	}
-	if e := d.cfg.Embedded; e != nil {
+	if e := d.cfg.Files.Embedded; e != nil {
 		cfg.Dir, cfg.List = "", e.Labels
 	}
 	return labels.New(cfg)
@@ -56,22 +56,22 @@ func (d *Daemon) newLabels() *labels.Host {
 // newReloader returns what reads the configuration.
 func (d *Daemon) newReloader() *reload.Reloader {
 	return reload.New(reload.Config{
-		ConfigFile:    d.cfg.ConfigFile,
-		Namespace:     d.cfg.Namespace,
-		LabelDir:      d.cfg.LabelDir,
-		TLSConf:       d.cfg.TLSConf,
-		Embedded:      d.cfg.Embedded,
-		CredsRequired: d.cfg.CredsRequired,
-		CertRequired:  d.cfg.CertRequired,
-		Resolver:      d.cfg.resolver,
-		Watch:         d.cfg.Watch,
+		ConfigFile:    d.cfg.Files.Conf,
+		Namespace:     d.cfg.Files.Namespace,
+		LabelDir:      d.cfg.Files.Labels,
+		TLSConf:       d.cfg.Files.TLS,
+		Embedded:      d.cfg.Files.Embedded,
+		CredsRequired: d.cfg.Security.CredsRequired,
+		CertRequired:  d.cfg.Security.CertRequired,
+		Resolver:      d.cfg.hooks.resolver,
+		Watch:         d.cfg.Files.Watch,
 		Routes:        &d.routes,
 		TLS:           &d.tls,
 		Agents:        d.agentSet,
 		Clients:       d.sessions,
 		Labels:        d.labels,
 		Seqnum:        &d.seqnum,
-		Overdue:       d.cfg.overdue,
+		Overdue:       d.cfg.hooks.overdue,
 		Reloading:     d.reportReloading,
 		AgentsChanged: d.limitClients,
 		AgentsStarted: d.reportStarted,

@@ -21,90 +21,112 @@ import (
 // value means. A field without such a comment is optional, and its zero value means
 // false or none.
 type Config struct {
-	ConfigFile string    // pmcd.conf (-c); required, unless Embedded is set
-	Namespace  Namespace // -n, -N; Path is required, unless Embedded is set
-	// LabelDir is the directory with labels and labels.conf ($PCP_SYSCONF_DIR). If it is
-	// "", there are only pmcd's own context labels.
-	LabelDir string
-	// TLSConf is tls.conf ($PCP_TLSCONF_PATH). If it is "", or if there is no such file,
-	// TLS is off.
-	TLSConf string
-	// SASLHelper starts the process that serves logins, as saslhelper.Start does. If it is
-	// nil, clients cannot log in.
-	SASLHelper func(sock *os.File, probe bool) (*child.Process, error)
-	// NoClearPasswords refuses logins that send a password in clear text, at the ports
-	// without TLS.
-	NoClearPasswords bool
-	// If Embedded is set, it replaces the files above, of which only TLSConf is read then.
-	// Its Conf and Names are required. CredsRequired does not apply to it: the access
-	// rules are those of its Conf.
-	Embedded  *Embedded
 	Listeners *Listeners // required; Run closes them
-	Watch     bool       // reload when one of the files above changes (--watch)
+	Files     Files
+	Limits    Limits
+	Agents    Agents
+	Security  Security
+	Host      Host
+	Manager   Manager
 
-	CredsRequired bool // clients must state their account, whatever the access rules are (-S)
-	CertRequired  bool // clients that are not local must have a certificate (-Q)
+	// Log receives the log. Lines without time and level have the attribute
+	// logtext.Bare. If it is nil there is no log.
+	Log       *slog.Logger
+	TraceMask int    // events of the trace (-T)
+	Debug     string // debug options (-D)
 
-	// Limits for one client; 0 is the default.
-	MaxPDU      int // size of the largest PDU, in bytes (-L); DefaultMaxPDU
-	MaxContexts int // different context numbers with profiles (-C); DefaultMaxContexts
-	MaxMetrics  int // PMIDs of one fetch (-M); DefaultMaxMetrics
-	// MaxReply is the length of the longest reply, of an agent or to a client, in bytes
-	// (--max-reply). 0 is DefaultMaxReply.
-	MaxReply int
+	hooks hooks
+}
 
+// Files are what a Daemon reads at its start and at a reload.
+type Files struct {
+	Conf      string    // pmcd.conf (-c); required, unless Embedded is set
+	Namespace Namespace // -n, -N; Path is required, unless Embedded is set
+	// Labels is the directory with labels and labels.conf ($PCP_SYSCONF_DIR). If it is
+	// "", there are only pmcd's own context labels.
+	Labels string
+	// TLS is tls.conf ($PCP_TLSCONF_PATH). If it is "", or if there is no such file,
+	// TLS is off.
+	TLS string
+	// If Embedded is set, it replaces the files above, of which only TLS is read then.
+	// Its Conf and Names are required. Security.CredsRequired does not apply to it: the access
+	// rules are those of its Conf.
+	Embedded *Embedded
+	Watch    bool // reload when one of the files above changes (--watch)
+}
+
+// Limits are those of clients. 0 is the default.
+type Limits struct {
+	PDU      int // size of the largest PDU, in bytes (-L); DefaultMaxPDU
+	Contexts int // different context numbers with profiles of a client (-C); DefaultMaxContexts
+	Metrics  int // PMIDs of one fetch (-M); DefaultMaxMetrics
+	// Reply is the length of the longest reply, of an agent or to a client, in bytes
+	// (--max-reply); DefaultMaxReply.
+	Reply int
 	// ClientMemory is how many bytes clients can make pmcd keep: for profiles, incomplete
-	// requests, and replies that they do not read (--max-client-memory). 0 is
+	// requests, and replies that they do not read (--max-client-memory);
 	// DefaultClientMemory.
 	ClientMemory int64
-
-	// MemoryLimit is how much memory pmcd and its agents may use together, in bytes: the
-	// limit of their control group. 0 is no limit. The defaults of MaxReply and ClientMemory
+	// Memory is how much memory pmcd and its agents may use together, in bytes: the
+	// limit of their control group. 0 is no limit. The defaults of Reply and ClientMemory
 	// follow it: see PartOf.
-	MemoryLimit int64
-
+	Memory int64
 	// Relays are the addresses of relays, such as pmproxy(1) (--relay). The connections from
 	// another host are one client in fair queues and for limits. Each connection from a
 	// relay is a client of its own.
 	Relays []netip.Prefix
+}
 
+// Agents says how a Daemon starts and calls agents.
+type Agents struct {
+	Open OpenFunc // opens agents other than the built-in one of domain 2; required
 	// RequestTimeout is how long an agent may take to reply, and a client to complete a
 	// PDU (-t). If it is 0 there is no limit.
 	RequestTimeout time.Duration
 	// HandshakeTimeout is how long an agent may take to start (-q). 0 is
 	// DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
-
 	// LateGrace is how long an agent may be late before it is stopped and restarted. 0
 	// is 10 times RequestTimeout. If it is negative, the agent is stopped at once.
 	LateGrace time.Duration
 	NoRestart bool // only a reload restarts agents that have failed
-
 	// Ending is closed before a shutdown that also stops agents. Failures of agents after
 	// that are not logged, and no agent is restarted. It may be nil.
 	Ending <-chan struct{}
+	// Note returns what an admin should know about the agent of a domain, to be read
+	// after its name: "runs as pcp: /opt/x is writable by bob"; "" is nothing. It may be
+	// nil, and is called by any goroutine. The caller calls Daemon.HealthChanged when what
+	// it returns has changed while no agent has.
+	Note func(domain int) string
+}
 
-	// Problems returns the problems that the caller knows of: see Daemon.Problems.
-	// AgentNote returns what an admin should know about the agent of a domain, to
-	// be read after its name: "runs as pcp: /opt/x is writable by bob"; "" is
-	// nothing. Both may be nil, and are called by any goroutine. The caller
-	// calls Daemon.HealthChanged when what they return has changed while no agent has.
-	Problems  func() []string
-	AgentNote func(domain int) string
+// Security says what clients must prove.
+type Security struct {
+	CredsRequired bool // clients must state their account, whatever the access rules are (-S)
+	CertRequired  bool // clients that are not local must have a certificate (-Q)
+	// NoClearPasswords refuses logins that send a password in clear text, at the ports
+	// without TLS.
+	NoClearPasswords bool
+	// SASLHelper starts the process that serves logins, as saslhelper.Start does. If it is
+	// nil, clients cannot log in.
+	SASLHelper func(sock *os.File, probe bool) (*child.Process, error)
+}
 
-	Hostname string // value of pmcd.hostname (-H); "" is the host name of the system
-	// ContainerHost returns the host name in a container, for pmcd.hostname. If it is
+// Host is what metrics of pmcd itself say of this host and this program.
+type Host struct {
+	Name string // value of pmcd.hostname (-H); "" is the host name of the system
+	// ContainerName returns the host name in a container, for pmcd.hostname. If it is
 	// nil, clients of a container get the same value as other clients.
-	ContainerHost func(ctx context.Context, container string) (string, error)
+	ContainerName func(ctx context.Context, container string) (string, error)
+	Build         string // value of pmcd.build
+	RunDir        string // $PCP_RUN_DIR; if it is "", no pmproxy and no primary pmie is found
+	TmpDir        string // $PCP_TMP_DIR; if it is "", no pmlogger and no pmie is found
+	Local         bool   // value of pmcd.feature.local (PMCD_LOCAL)
+}
 
-	Build     string // value of pmcd.build
-	RunDir    string // $PCP_RUN_DIR; if it is "", no pmproxy and no primary pmie is found
-	TmpDir    string // $PCP_TMP_DIR; if it is "", no pmlogger and no pmie is found
-	Local     bool   // value of pmcd.feature.local (PMCD_LOCAL)
-	TraceMask int    // events of the trace (-T)
-	Debug     string // debug options (-D)
-
-	// For a service manager; each may be nil. Calls do not overlap.
+// Manager has functions of a service manager; each may be nil. Calls of all but Problems do
+// not overlap.
+type Manager struct {
 	Serving       func()       // before the first client is greeted
 	Reloading     func()       // when a reload begins
 	AgentsStarted func(Health) // when the agents of the start, or of a reload, have started or failed
@@ -112,17 +134,17 @@ type Config struct {
 	// changed: after the first AgentsStarted, not during a reload, unless that takes longer
 	// than 30 seconds, and after a delay, so that it is not called often.
 	Changed func(Health)
+	// Problems returns the problems that the caller knows of: see Daemon.Problems. It is
+	// called by any goroutine. The caller calls Daemon.HealthChanged when they have changed.
+	Problems func() []string
+}
 
-	Open OpenFunc // opens agents other than the built-in one of domain 2; required
-	// Log receives the log. Lines without time and level have the attribute
-	// logtext.Bare. If it is nil there is no log.
-	Log *slog.Logger
-
+// hooks are what tests replace.
+type hooks struct {
 	gethostname   func() (string, error)    // nil is os.Hostname
 	hostnameEvery time.Duration             // see session.Config
 	overdue       time.Duration             // a reload that takes longer is a problem
 	addressEvery  time.Duration             // see checkAddresses
-	sendBuffer    int                       // conn.Config.SendBuffer
 	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
 	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
 	loginTime     time.Duration             // see session.Config
@@ -149,6 +171,14 @@ const enoughMemory = 512 << 20
 // as much. A control group is charged for what is in it.
 const sendBuffer = 104 << 10
 
+// sendBuffer returns conn.Config.SendBuffer: 0 is what Linux gives.
+func (l *Limits) sendBuffer() int {
+	if n := PartOf(sendBuffer, l.Memory); n < sendBuffer {
+		return int(n)
+	}
+	return 0
+}
+
 // PartOf returns how much of n, a default in bytes or a number, is used if the memory of pmcd and
 // its agents is limited to so many bytes: n * limit / 512 MiB, and all of it from 512 MiB on. Limit 0 is
 // no limit.
@@ -161,23 +191,20 @@ func PartOf(n, limit int64) int64 {
 
 // setDefaults replaces the zero values that stand for a default.
 func (c *Config) setDefaults() {
-	c.MaxPDU = cmp.Or(c.MaxPDU, DefaultMaxPDU)
-	c.MaxContexts = cmp.Or(c.MaxContexts, DefaultMaxContexts)
-	c.MaxMetrics = cmp.Or(c.MaxMetrics, DefaultMaxMetrics)
-	part := func(n int64) int64 { return PartOf(n, c.MemoryLimit) }
-	c.MaxReply = cmp.Or(c.MaxReply, int(part(DefaultMaxReply)))
-	c.ClientMemory = cmp.Or(c.ClientMemory, part(DefaultClientMemory))
-	if n := part(sendBuffer); n < sendBuffer {
-		c.sendBuffer = int(n)
-	}
-	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, DefaultHandshakeTimeout)
+	c.Limits.PDU = cmp.Or(c.Limits.PDU, DefaultMaxPDU)
+	c.Limits.Contexts = cmp.Or(c.Limits.Contexts, DefaultMaxContexts)
+	c.Limits.Metrics = cmp.Or(c.Limits.Metrics, DefaultMaxMetrics)
+	part := func(n int64) int64 { return PartOf(n, c.Limits.Memory) }
+	c.Limits.Reply = cmp.Or(c.Limits.Reply, int(part(DefaultMaxReply)))
+	c.Limits.ClientMemory = cmp.Or(c.Limits.ClientMemory, part(DefaultClientMemory))
+	c.Agents.HandshakeTimeout = cmp.Or(c.Agents.HandshakeTimeout, DefaultHandshakeTimeout)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.overdue = cmp.Or(c.overdue, 30*time.Second)
-	c.addressEvery = cmp.Or(c.addressEvery, defaultAddressEvery)
-	if c.gethostname == nil {
-		c.gethostname = os.Hostname
+	c.hooks.overdue = cmp.Or(c.hooks.overdue, 30*time.Second)
+	c.hooks.addressEvery = cmp.Or(c.hooks.addressEvery, defaultAddressEvery)
+	if c.hooks.gethostname == nil {
+		c.hooks.gethostname = os.Hostname
 	}
 }
 
@@ -189,25 +216,25 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("%s is not set", name))
 		}
 	}
-	if c.Embedded == nil {
-		required("ConfigFile", c.ConfigFile != "")
-		required("Namespace.Path", c.Namespace.Path != "")
+	if c.Files.Embedded == nil {
+		required("Files.Conf", c.Files.Conf != "")
+		required("Files.Namespace.Path", c.Files.Namespace.Path != "")
 	} else {
-		required("Embedded.Conf", c.Embedded.Conf != nil)
-		required("Embedded.Names", c.Embedded.Names != nil)
+		required("Files.Embedded.Conf", c.Files.Embedded.Conf != nil)
+		required("Files.Embedded.Names", c.Files.Embedded.Names != nil)
 	}
 	required("Listeners", c.Listeners != nil)
-	required("Open", c.Open != nil)
+	required("Agents.Open", c.Agents.Open != nil)
 	for _, f := range []struct {
 		name     string
 		negative bool
 	}{
-		{"MaxPDU", c.MaxPDU < 0},
-		{"MaxContexts", c.MaxContexts < 0},
-		{"MaxMetrics", c.MaxMetrics < 0},
-		{"MaxReply", c.MaxReply < 0},
-		{"RequestTimeout", c.RequestTimeout < 0},
-		{"HandshakeTimeout", c.HandshakeTimeout < 0},
+		{"Limits.PDU", c.Limits.PDU < 0},
+		{"Limits.Contexts", c.Limits.Contexts < 0},
+		{"Limits.Metrics", c.Limits.Metrics < 0},
+		{"Limits.Reply", c.Limits.Reply < 0},
+		{"Agents.RequestTimeout", c.Agents.RequestTimeout < 0},
+		{"Agents.HandshakeTimeout", c.Agents.HandshakeTimeout < 0},
 	} {
 		if f.negative {
 			errs = append(errs, fmt.Errorf("%s is negative", f.name))

@@ -29,7 +29,7 @@ func minimalConfig(t *testing.T) Config {
 			t.Fatal(err)
 		}
 	}
-	return Config{ConfigFile: conf, Namespace: Namespace{Path: pmns}, Listeners: new(Listeners), Open: openNothing}
+	return Config{Files: Files{Conf: conf, Namespace: Namespace{Path: pmns}}, Listeners: new(Listeners), Agents: Agents{Open: openNothing}}
 }
 
 // New rejects a Config that cannot be used, and says all that is wrong.
@@ -41,15 +41,15 @@ func TestConfigIsRejected(t *testing.T) {
 		want   string // lines; "" is no error
 	}{
 		{"nothing but what is required", func(*Config) {}, ""},
-		{"nothing", func(c *Config) { *c = Config{} }, "ConfigFile is not set\nNamespace.Path is not set\nListeners is not set\nOpen is not set"},
-		{"no file and no Embedded", func(c *Config) { c.ConfigFile = "" }, "ConfigFile is not set"},
-		{"an Embedded without names", func(c *Config) { c.Embedded = &Embedded{Conf: embedded.Conf} }, "Embedded.Names is not set"},
-		{"an Embedded without a configuration", func(c *Config) { c.Embedded = &Embedded{Names: embedded.Names} }, "Embedded.Conf is not set"},
-		{"negative limits", func(c *Config) { c.MaxPDU, c.MaxContexts, c.MaxMetrics = -1, -1, -1 },
-			"MaxPDU is negative\nMaxContexts is negative\nMaxMetrics is negative"},
-		{"negative timeouts", func(c *Config) { c.RequestTimeout, c.HandshakeTimeout = -1, -1 },
-			"RequestTimeout is negative\nHandshakeTimeout is negative"},
-		{"a negative grace period", func(c *Config) { c.LateGrace = -1 }, ""},
+		{"nothing", func(c *Config) { *c = Config{} }, "Files.Conf is not set\nFiles.Namespace.Path is not set\nListeners is not set\nAgents.Open is not set"},
+		{"no file and no Embedded", func(c *Config) { c.Files.Conf = "" }, "Files.Conf is not set"},
+		{"an Embedded without names", func(c *Config) { c.Files.Embedded = &Embedded{Conf: embedded.Conf} }, "Files.Embedded.Names is not set"},
+		{"an Embedded without a configuration", func(c *Config) { c.Files.Embedded = &Embedded{Names: embedded.Names} }, "Files.Embedded.Conf is not set"},
+		{"negative limits", func(c *Config) { c.Limits.PDU, c.Limits.Contexts, c.Limits.Metrics = -1, -1, -1 },
+			"Limits.PDU is negative\nLimits.Contexts is negative\nLimits.Metrics is negative"},
+		{"negative timeouts", func(c *Config) { c.Agents.RequestTimeout, c.Agents.HandshakeTimeout = -1, -1 },
+			"Agents.RequestTimeout is negative\nAgents.HandshakeTimeout is negative"},
+		{"a negative grace period", func(c *Config) { c.Agents.LateGrace = -1 }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := minimalConfig(t)
@@ -77,11 +77,11 @@ func TestConfigDefaults(t *testing.T) {
 		name      string
 		got, want any
 	}{
-		{"MaxPDU", cfg.MaxPDU, 64 << 10},
-		{"MaxContexts", cfg.MaxContexts, 64},
-		{"MaxMetrics", cfg.MaxMetrics, 32 << 10},
-		{"RequestTimeout", cfg.RequestTimeout, time.Duration(0)},
-		{"HandshakeTimeout", cfg.HandshakeTimeout, 3 * time.Second},
+		{"MaxPDU", cfg.Limits.PDU, 64 << 10},
+		{"MaxContexts", cfg.Limits.Contexts, 64},
+		{"MaxMetrics", cfg.Limits.Metrics, 32 << 10},
+		{"RequestTimeout", cfg.Agents.RequestTimeout, time.Duration(0)},
+		{"HandshakeTimeout", cfg.Agents.HandshakeTimeout, 3 * time.Second},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s is %v, want %v", tt.name, tt.got, tt.want)
@@ -89,9 +89,9 @@ func TestConfigDefaults(t *testing.T) {
 	}
 
 	set := cfg
-	set.MaxPDU, set.MaxContexts, set.MaxMetrics, set.HandshakeTimeout = 1, 2, 3, 4
+	set.Limits.PDU, set.Limits.Contexts, set.Limits.Metrics, set.Agents.HandshakeTimeout = 1, 2, 3, 4
 	set.setDefaults()
-	if set.MaxPDU != 1 || set.MaxContexts != 2 || set.MaxMetrics != 3 || set.HandshakeTimeout != 4 {
+	if set.Limits.PDU != 1 || set.Limits.Contexts != 2 || set.Limits.Metrics != 3 || set.Agents.HandshakeTimeout != 4 {
 		t.Errorf("values that were set have changed: %+v", set)
 	}
 }
@@ -99,7 +99,7 @@ func TestConfigDefaults(t *testing.T) {
 // A Daemon with the required fields only serves clients.
 func TestConfigWithDefaultsServes(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		*c = Config{ConfigFile: c.ConfigFile, Namespace: c.Namespace, Listeners: c.Listeners, Open: c.Open}
+		*c = Config{Files: Files{Conf: c.Files.Conf, Namespace: c.Files.Namespace}, Listeners: c.Listeners, Agents: Agents{Open: c.Agents.Open}}
 	}, nil)
 	r.awaitStarts()
 	c := r.dialValues()

@@ -63,7 +63,7 @@ type Daemon struct {
 	limiting   sync.Mutex                    // held by limitClients
 	shortage   atomic.Pointer[conn.Shortage] // of descriptors; nil if there is none
 	healthNews chan struct{}                 // full when the Health may have changed
-	reporting  sync.Mutex                    // held while a function of Config for a service manager is called; locked before all others
+	reporting  sync.Mutex                    // held while a function of the Manager is called; locked before all others
 	probes     chan struct{}                 // the loop of Run receives from it
 
 	stopping context.Context // ends when agents must end
@@ -79,25 +79,26 @@ func New(ctx context.Context, cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
+	plain := cfg.Log.With(logtext.Bare())
 	d := &Daemon{
 		cfg:        cfg,
 		log:        cfg.Log,
-		plain:      cfg.Log.With(logtext.Bare()),
+		plain:      plain,
+		limiter:    diag.NewLogLimiter(cfg.Log),
+		trace:      diag.NewTrace(cfg.TraceMask, plain),
+		debug:      diag.NewDebug(cfg.Debug, cfg.Log),
 		probes:     make(chan struct{}),
 		healthNews: make(chan struct{}, 1),
 	}
-	d.trace = diag.NewTrace(cfg.TraceMask, d.plain)
-	d.limiter = diag.NewLogLimiter(cfg.Log)
-	d.timeout.Store(int64(cfg.RequestTimeout))
-	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
-	d.debug = diag.NewDebug(cfg.Debug, cfg.Log)
+	d.timeout.Store(int64(cfg.Agents.RequestTimeout))
+	d.credsTimeout.Store(int64(cfg.Agents.HandshakeTimeout))
 	d.seqnum.Store(1)
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
-	d.agentSet = d.newAgentSet()
-	d.labels = d.newLabels()
-	d.sessions = d.newSessions()
-	d.reloader = d.newReloader()
+	d.agentSet = d.newAgentSet() // the agents: their processes, states and restarts
+	d.labels = d.newLabels()     // the labels of this host, from files
+	d.sessions = d.newSessions() // the clients: what each may do, and asks agents
+	d.reloader = d.newReloader() // files to routes, rules and the TLS policy
 	if err := d.reloader.Load(ctx); err != nil {
 		return nil, err
 	}
@@ -122,11 +123,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	stopSASL, err := d.prepare(ctx, cancel)
 	defer stopSASL()
 	if ctx.Err() == nil { // it has not ended meanwhile
-		if d.cfg.Serving != nil {
-			d.cfg.Serving()
+		if d.cfg.Manager.Serving != nil {
+			d.cfg.Manager.Serving()
 		}
 		close(serving)
-		if d.cfg.Watch && d.cfg.Embedded == nil {
+		if d.cfg.Files.Watch && d.cfg.Files.Embedded == nil {
 			l.background.Go(func() { d.reloader.Watch(ctx) })
 		}
 	}
@@ -156,7 +157,7 @@ func (d *Daemon) newAcceptor() (*conn.Acceptor, error) {
 		Handler:    d.sessions,
 		Warn:       d.limiter.Warn,
 		Changed:    d.HealthChanged,
-		SendBuffer: d.cfg.sendBuffer,
+		SendBuffer: d.cfg.Limits.sendBuffer(),
 	})
 	if err != nil {
 		d.cfg.Listeners.Close()
@@ -180,6 +181,24 @@ func (d *Daemon) prepare(ctx context.Context, cancel func()) (stopSASL func(), e
 	}
 	<-logins // soon, if ctx has ended
 	return stopSASL, err
+}
+
+// Reload requests a reload, as SIGHUP does, and returns. pmcd.sighups counts it when it
+// is done, also if it has failed. One reload serves all requests that arrive before it
+// begins. RLIMIT_NOFILE is read at once, since a reload that waits for agents may take long.
+func (d *Daemon) Reload() {
+	if d.acceptor.Load() != nil {
+		d.limitClients()
+	}
+	d.reloader.Request()
+}
+
+// CPUsChanged makes the numbers of requests, of TLS handshakes and of logins that are computed at a
+// time follow runtime.GOMAXPROCS, which the caller has changed, because the process may use n CPUs now.
+func (d *Daemon) CPUsChanged(n int) {
+	slots, handshakes := d.sessions.Resize()
+	d.log.Info("the number of CPUs that pmcd may use is {cpus} now (CPU affinity, limits of the control group): it computes {slots} requests, {handshakes} TLS handshakes and as many logins at a time",
+		"cpus", n, "slots", slots, "handshakes", handshakes)
 }
 
 // stop ends the sessions and the agents.

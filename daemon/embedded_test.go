@@ -26,7 +26,7 @@ func TestEmbedded(t *testing.T) {
 	}
 	die := make(chan struct{}, 1)
 	r := newHarness(t, func(c *Config) {
-		c.Embedded = &Embedded{Conf: conf, Names: names, Labels: []hostlabels.Label{{Name: "site", Value: json.RawMessage("1"), Optional: true}}}
+		c.Files.Embedded = &Embedded{Conf: conf, Names: names, Labels: []hostlabels.Label{{Name: "site", Value: json.RawMessage("1"), Optional: true}}}
 	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		go func() { // ends with the test
 			if _, ok := <-die; ok {

@@ -39,7 +39,7 @@ func (h *hanging) Groups(uint32) ([]uint32, error) {
 // The daemon ends although a reload hangs that looks up the groups of users.
 func TestEndWhileReloadLooksUp(t *testing.T) {
 	h := newHanging()
-	r := newHarness(t, func(c *Config) { c.resolver = h }, nil)
+	r := newHarness(t, func(c *Config) { c.hooks.resolver = h }, nil)
 	t.Cleanup(func() { close(h.open) }) // first of all cleanups: see testutil.CheckLeaks
 	r.awaitStarts()
 	c := r.from("unix")
@@ -58,7 +58,7 @@ func TestEndWhileLookupHangs(t *testing.T) {
 	h := newHanging()
 	r := newHarness(t, func(c *Config) {
 		withAccess("disallow group staff : store;\n")(c)
-		c.resolver = h
+		c.hooks.resolver = h
 	}, nil)
 	t.Cleanup(func() { close(h.open) }) // first of all cleanups: see testutil.CheckLeaks
 	r.awaitStarts()

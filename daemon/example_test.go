@@ -44,11 +44,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	d, err := daemon.New(ctx, daemon.Config{
-		Embedded:  &daemon.Embedded{Conf: conf, Names: names},
+		Files:     daemon.Files{Embedded: &daemon.Embedded{Conf: conf, Names: names}},
 		Listeners: listeners,
-		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
+		Agents: daemon.Agents{Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
 			return nil, errors.New("only the agent pmcd is built in")
-		},
+		}},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -76,7 +76,7 @@ func hold(c wire.Conn) { io.Copy(io.Discard, c) }
 func shortRequests(timesOut bool) func(*Config) {
 	return func(c *Config) {
 		if timesOut {
-			c.RequestTimeout = time.Second
+			c.Agents.RequestTimeout = time.Second
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newHarness(t, func(c *Config) {
 				if name == "stalls" {
-					c.HandshakeTimeout = 2 * time.Second
+					c.Agents.HandshakeTimeout = 2 * time.Second
 				}
 			}, map[int]func(wire.Conn){240: play})
 			c := r.dial()
@@ -248,12 +248,12 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			})
 			r.awaitLogged(t, "\"t\" agent (dom 240)")
 			for _, raw := range []string{"deadline", "EOF", "i/o timeout", "closed network"} {
-				if r.logged(raw) || strings.Contains(r.Agents()[1].LastError, raw) {
+				if r.logged(raw) || strings.Contains(r.Status().Agents[1].LastError, raw) {
 					t.Errorf("%q shows details of Go", raw)
 				}
 			}
-			if name == "stalls" && !strings.HasSuffix(r.Agents()[1].LastError, ": no answer in 2 s (-q)") {
-				t.Errorf("the reason is %q", r.Agents()[1].LastError)
+			if name == "stalls" && !strings.HasSuffix(r.Status().Agents[1].LastError, ": no answer in 2 s (-q)") {
+				t.Errorf("the reason is %q", r.Status().Agents[1].LastError)
 			}
 			if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got != "PM_ERR_NOAGENT" {
 				t.Errorf("desc: %s", got)

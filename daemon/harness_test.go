@@ -88,20 +88,15 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 	log, logs := logtest.NewLog()
 	r.logs = logs
 	cfg := Config{
-		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
-		Namespace:        Namespace{Path: filepath.Join(r.dir, "pmns")},
-		Listeners:        l,
-		MaxPDU:           64 << 10,
-		MaxContexts:      64,
-		MaxMetrics:       32 << 10,
-		RequestTimeout:   time.Minute,
-		HandshakeTimeout: time.Minute,
-		NoRestart:        true,
-		LabelDir:         r.dir,
-		RunDir:           r.dir,
-		TmpDir:           r.dir,
-		Open:             r.open,
-		Log:              log,
+		Listeners: l,
+		Files: Files{
+			Conf:      filepath.Join(r.dir, "pmcd.conf"),
+			Namespace: Namespace{Path: filepath.Join(r.dir, "pmns")},
+			Labels:    r.dir,
+		},
+		Agents: Agents{Open: r.open, RequestTimeout: time.Minute, HandshakeTimeout: time.Minute, NoRestart: true},
+		Host:   Host{RunDir: r.dir, TmpDir: r.dir},
+		Log:    log,
 	}
 	if change != nil {
 		change(&cfg)

@@ -22,11 +22,11 @@ type Health struct {
 // Health reports on the Daemon as a whole.
 func (d *Daemon) Health() Health {
 	h := Health{Problems: d.Problems()}
-	if err := d.Reloads().Err; err != nil {
+	if err := d.reloader.Status().Err; err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		h.Problems = append(h.Problems, "the last reload failed: "+text)
 	}
-	for _, st := range d.Agents() {
+	for _, st := range d.agents() {
 		h.Agents++
 		if st.State == AgentReady {
 			h.Ready++
@@ -44,23 +44,23 @@ func (d *Daemon) Health() Health {
 }
 
 // Problems returns lines about problems that do not keep pmcd from serving: those of
-// Config.Problems, sockets that are not open, addresses that no interface has, a lack of
+// Manager.Problems, sockets that are not open, addresses that no interface has, a lack of
 // descriptors, access rules that are left out, a reload that does not end, TLS that is off because
 // of a key or certificate, and a certificate that has expired or expires soon. Each is in the list
 // as long as its cause exists. The list does not have a reload that failed, nor problems of one agent, which are in
 // its AgentStatus.
 func (d *Daemon) Problems() (texts []string) {
-	if d.cfg.Problems != nil {
-		texts = d.cfg.Problems()
+	if d.cfg.Manager.Problems != nil {
+		texts = d.cfg.Manager.Problems()
 	}
 	return slices.Concat(texts, d.cfg.Listeners.Unbound(), d.addressProblems(), d.descriptorProblems(), d.reloader.Problems(), d.tlsProblems(time.Now()))
 }
 
-// healthTime is the least time between two calls of Config.Changed, because the state of an
+// healthTime is the least time between two calls of Manager.Changed, because the state of an
 // agent may change often. A call may be late by this time.
 const healthTime = 500 * time.Millisecond
 
-// HealthChanged makes Run call Config.Changed soon. It is cheap and never waits.
+// HealthChanged makes Run call Manager.Changed soon. It is cheap and never waits.
 func (d *Daemon) HealthChanged() {
 	select {
 	case d.healthNews <- struct{}{}:
@@ -68,19 +68,19 @@ func (d *Daemon) HealthChanged() {
 	}
 }
 
-func (d *Daemon) reportChanged() { d.report(d.cfg.Changed) }
+func (d *Daemon) reportChanged() { d.report(d.cfg.Manager.Changed) }
 
 // reportStarted reports the state of the agents that were started.
-func (d *Daemon) reportStarted() { d.report(d.cfg.AgentsStarted) }
+func (d *Daemon) reportStarted() { d.report(d.cfg.Manager.AgentsStarted) }
 
 // reportReloading reports that a reload begins.
 func (d *Daemon) reportReloading() {
-	if d.cfg.Reloading != nil {
-		d.report(func(Health) { d.cfg.Reloading() })
+	if d.cfg.Manager.Reloading != nil {
+		d.report(func(Health) { d.cfg.Manager.Reloading() })
 	}
 }
 
-// report calls f, which may be nil and is one of Config's functions for a service manager,
+// report calls f, which may be nil and is a function of the Manager,
 // with the present Health.
 func (d *Daemon) report(f func(Health)) {
 	if f == nil {

@@ -21,15 +21,15 @@ func TestHealth(t *testing.T) {
 	var rains atomic.Bool
 	rains.Store(true)
 	r := newHarness(t, func(c *Config) {
-		c.AgentsStarted = func(h Health) { said <- h }
-		c.Changed = func(h Health) { calls.Add(1); said <- h }
-		c.Problems = func() []string {
+		c.Manager.AgentsStarted = func(h Health) { said <- h }
+		c.Manager.Changed = func(h Health) { calls.Add(1); said <- h }
+		c.Manager.Problems = func() []string {
 			if rains.Load() {
 				return []string{"it rains"}
 			}
 			return nil
 		}
-		c.AgentNote = func(domain int) string {
+		c.Agents.Note = func(domain int) string {
 			return map[int]string{242: "runs as bob"}[domain]
 		}
 	}, nil)
@@ -90,7 +90,7 @@ func TestHealth(t *testing.T) {
 func TestSlowManager(t *testing.T) {
 	reported, taken := make(chan struct{}, 100), make(chan struct{})
 	r := newHarness(t, func(c *Config) {
-		c.Changed = func(Health) {
+		c.Manager.Changed = func(Health) {
 			reported <- struct{}{}
 			<-taken
 		}

@@ -28,9 +28,9 @@ func (h host) Status(st *pmcd.Status) {
 		Timeout:      time.Duration(d.timeout.Load()),
 		CredsTimeout: time.Duration(d.credsTimeout.Load()),
 		Limits: pmcd.Limits{
-			InPDUSize: uint32(d.cfg.MaxPDU),
-			Contexts:  uint32(d.cfg.MaxContexts),
-			Metrics:   uint32(d.cfg.MaxMetrics),
+			InPDUSize: uint32(d.cfg.Limits.PDU),
+			Contexts:  uint32(d.cfg.Limits.Contexts),
+			Metrics:   uint32(d.cfg.Limits.Metrics),
 		},
 		PDUs:      &d.counts,
 		Debug:     d.debug.Names(),
@@ -43,8 +43,8 @@ func (h host) Status(st *pmcd.Status) {
 			CredsRequired:      d.sessions.CredsRequired(),
 			UnixDomainSockets:  d.cfg.Listeners.UnixPath() != "",
 			Containers:         true,
-			Local:              d.cfg.Local,
-			ClientCertRequired: d.cfg.CertRequired,
+			Local:              d.cfg.Host.Local,
+			ClientCertRequired: d.cfg.Security.CertRequired,
 		},
 	}
 	for _, a := range d.routes.Load().Agents() {
@@ -106,8 +106,8 @@ func (h host) Hostname(client int32) string {
 			return *name
 		}
 	}
-	if h.d.cfg.Hostname != "" {
-		return h.d.cfg.Hostname
+	if h.d.cfg.Host.Name != "" {
+		return h.d.cfg.Host.Name
 	}
 	return h.d.labels.Hostname()
 }

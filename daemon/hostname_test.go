@@ -19,8 +19,8 @@ func TestHostnameChange(t *testing.T) {
 	rename := func(s string) { name.Store(&s) }
 	rename("one")
 	r := newHarness(t, func(c *Config) {
-		c.hostnameEvery = time.Nanosecond
-		c.gethostname = func() (string, error) {
+		c.hooks.hostnameEvery = time.Nanosecond
+		c.hooks.gethostname = func() (string, error) {
 			if s := *name.Load(); s != "" {
 				return s, nil
 			}
@@ -62,8 +62,8 @@ func TestHostnameChange(t *testing.T) {
 func TestContainerHost(t *testing.T) {
 	var asked atomic.Int32
 	r := newHarness(t, func(c *Config) {
-		c.Hostname = "outside"
-		c.ContainerHost = func(_ context.Context, container string) (string, error) {
+		c.Host.Name = "outside"
+		c.Host.ContainerName = func(_ context.Context, container string) (string, error) {
 			asked.Add(1)
 			if container == "absent" {
 				return "", errors.New("no such container")

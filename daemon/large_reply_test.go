@@ -55,7 +55,7 @@ func TestLargeReplyIsHeldOnce(t *testing.T) {
 // more than that request, and it counts as unread.
 func TestRepeatedReplyThatIsNotRead(t *testing.T) {
 	const size, times = 1 << 10, 11_500
-	r := newHarness(t, func(c *Config) { c.MaxMetrics = times }, map[int]func(wire.Conn){240: serveAgent(largeAgent(t, 240, size))})
+	r := newHarness(t, func(c *Config) { c.Limits.Metrics = times }, map[int]func(wire.Conn){240: serveAgent(largeAgent(t, 240, size))})
 	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})

@@ -34,7 +34,7 @@ func TestLeftOutRule(t *testing.T) {
 	names := new(directory)
 	r := newHarness(t, func(c *Config) {
 		withAccess(good + "disallow faraway : all;\n")(c)
-		c.resolver = names
+		c.hooks.resolver = names
 	}, nil)
 	r.awaitStarts()
 	leftOut := func(number, col int, host string) string {

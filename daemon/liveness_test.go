@@ -86,8 +86,8 @@ func TestLivenessWithoutRun(t *testing.T) {
 func TestAgentsStarted(t *testing.T) {
 	said := make(chan [2]int, 4)
 	r := newHarness(t, func(c *Config) {
-		c.Reloading = func() { said <- [2]int{-1, -1} }
-		c.AgentsStarted = func(h Health) { said <- [2]int{h.Ready, h.Agents} }
+		c.Manager.Reloading = func() { said <- [2]int{-1, -1} }
+		c.Manager.AgentsStarted = func(h Health) { said <- [2]int{h.Ready, h.Agents} }
 	}, nil)
 	r.Reload()
 	for _, want := range [][2]int{{4, 4}, {-1, -1}, {4, 4}} {

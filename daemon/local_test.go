@@ -34,9 +34,9 @@ func TestAgentInProcess(t *testing.T) {
 	defer release()
 	stuck := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: leave}
 	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = time.Second
-		byWire := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		c.Agents.RequestTimeout = time.Second
+		byWire := c.Agents.Open
+		c.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			var a agents.Agent = stuck
 			switch spec.Domain {
 			case 241:
@@ -88,9 +88,9 @@ func TestEndWithStuckAgent(t *testing.T) {
 	stuck := &agentsettest.Tester{Domain: 240, Enter: make(chan struct{}, 1), Leave: make(chan struct{})}
 	r := newHarness(t, func(c *Config) {
 		t.Cleanup(func() { close(stuck.Leave) }) // after the end of Run, before leaks are counted
-		c.RequestTimeout = 10 * time.Millisecond
-		byWire := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		c.Agents.RequestTimeout = 10 * time.Millisecond
+		byWire := c.Agents.Open
+		c.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			if spec.Domain != 240 {
 				return byWire(ctx, spec, opt)
 			}

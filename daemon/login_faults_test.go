@@ -56,7 +56,7 @@ func TestPeerLoginDisconnects(t *testing.T) {
 // A client that waits for its login to begin can disconnect.
 func TestPeerLoginWaits(t *testing.T) {
 	const maxLogins = 64
-	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = time.Hour, time.Hour })
+	h := newLoginHarness(t, func(c *Config) { c.hooks.loginTime, c.hooks.saslTimeout = time.Hour, time.Hour })
 	h.begun("tcp").Conn.Close()
 	testutil.Eventually(t, "it has gone", func() bool { return h.sessions.NumClients() == 0 && len(h.children()) == 0 })
 	// The helper stops, so no login begins and none ends.
@@ -128,7 +128,7 @@ func TestPeerLoginFlood(t *testing.T) {
 // A helper that hangs fails the login that notices it, and is replaced for the next one. It has
 // its own time, also if a client has less.
 func TestPeerLoginHelperStopped(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = 4*time.Second, 5*time.Second })
+	h := newLoginHarness(t, func(c *Config) { c.hooks.loginTime, c.hooks.saslTimeout = 4*time.Second, 5*time.Second })
 	h.begun("tcp").Conn.Close()
 	_, helper := h.helper()
 	if err := syscall.Kill(helper.PID(), syscall.SIGSTOP); err != nil {

@@ -42,12 +42,12 @@ func newLoginHarness(t *testing.T, change func(*Config)) *loginHarness {
 	}
 	h := &loginHarness{agent: &agentsettest.Tester{Domain: 240}}
 	h.harness = newHarness(t, func(c *Config) {
-		dir := filepath.Dir(c.ConfigFile)
+		dir := filepath.Dir(c.Files.Conf)
 		database := filepath.Join(dir, "sasldb2")
 		for _, user := range []string{"root", "nobody", "carol"} {
 			setPassword(t, database, user, user)
 		}
-		c.TLSConf = filepath.Join(dir, "tls.conf")
+		c.Files.TLS = filepath.Join(dir, "tls.conf")
 		testutil.WriteCertificate(t, dir, "server", time.Now().AddDate(1, 0, 0))
 		for name, text := range map[string]string{
 			"/sasl2/pmcd.conf": saslConf + "sasldb_path: " + database + "\n",
@@ -59,7 +59,7 @@ func newLoginHarness(t *testing.T, change func(*Config)) *loginHarness {
 			}
 		}
 		opt := saslhelper.Options{Env: []string{"SASL_CONF_PATH=" + dir + "/sasl2"}}
-		c.SASLHelper = func(sock *os.File, probe bool) (*child.Process, error) {
+		c.Security.SASLHelper = func(sock *os.File, probe bool) (*child.Process, error) {
 			p, err := saslhelper.Start(opt, sock, probe)
 			if err == nil && !probe {
 				h.mu.Lock()

@@ -110,7 +110,7 @@ func TestPeerLoginIdentity(t *testing.T) {
 
 // TLS, a login and a container in one CREDS, as with pcps://HOST?container=.
 func TestPeerLoginAll(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.CredsRequired = true })
+	h := newLoginHarness(t, func(c *Config) { c.Security.CredsRequired = true })
 	c, _ := h.greeted("tcp")
 	c.creds(pdu.FeatureSecure | pdu.FeatureSecureAck | pdu.FeatureAuth | pdu.FeatureContainer)
 	c.want("acknowledgement", "0")

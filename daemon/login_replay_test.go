@@ -40,9 +40,9 @@ func TestPeerLoginGreetings(t *testing.T) {
 		{"s2c_error_greeting_auth_reqd_tls", true, true, true},
 	} {
 		h := newLoginHarness(t, func(c *Config) {
-			c.CertRequired, c.CredsRequired = tt.q, tt.s
+			c.Security.CertRequired, c.Security.CredsRequired = tt.q, tt.s
 			if !tt.tls {
-				c.TLSConf = ""
+				c.Files.TLS = ""
 			}
 		})
 		c := h.connect("tcp", h.tcp)
@@ -54,7 +54,7 @@ func TestPeerLoginGreetings(t *testing.T) {
 // The logins that were captured from PCP's clients and C pmcd, played again.
 func TestPeerLoginReplay(t *testing.T) {
 	const auth, list = "c2s_creds_auth", "s2c_attr_sasl_mechlist"
-	h := newLoginHarness(t, func(c *Config) { c.loginTime = 2 * time.Second })
+	h := newLoginHarness(t, func(c *Config) { c.hooks.loginTime = 2 * time.Second })
 	c, _ := h.greeted("tcp")
 	c.exchange(auth, list)
 	c.expect("silence", "s2c_error_auth_timeout")

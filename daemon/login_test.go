@@ -120,7 +120,7 @@ func rawAttr(text string) []byte {
 // nothing where an account is required. Meanwhile others are served. TestPeerLoginReplay has a
 // client that needs no account.
 func TestPeerLoginTimeout(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.CredsRequired, c.loginTime = true, 5*time.Second })
+	h := newLoginHarness(t, func(c *Config) { c.Security.CredsRequired, c.hooks.loginTime = true, 5*time.Second })
 	silent, _ := h.greeted("tcp")
 	silent.creds(pdu.FeatureAuth)
 	silent.mechanisms()
@@ -137,7 +137,7 @@ func TestPeerLoginTimeout(t *testing.T) {
 // What CREDS does where an account is required, by -S or by rules for users.
 func TestPeerLoginRequired(t *testing.T) {
 	for _, by := range []string{"-S", "rules"} {
-		h := newLoginHarness(t, func(c *Config) { c.CredsRequired = by == "-S" })
+		h := newLoginHarness(t, func(c *Config) { c.Security.CredsRequired = by == "-S" })
 		if by == "rules" {
 			h.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n[access]\nallow user root : all;\ndisallow user * : all;\n")
 			h.reloaded()
@@ -213,7 +213,7 @@ func TestPeerLoginRequired(t *testing.T) {
 
 // The mechanisms that send passwords in clear text can be left to TLS and the Unix socket.
 func TestPeerNoClearPasswords(t *testing.T) {
-	h := newLoginHarness(t, func(c *Config) { c.NoClearPasswords = true })
+	h := newLoginHarness(t, func(c *Config) { c.Security.NoClearPasswords = true })
 	for _, tt := range []struct {
 		network string
 		flags   pdu.Features

@@ -28,7 +28,7 @@ func (l *loop) run(ctx context.Context) {
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
 	l.checkAddresses()
-	addresses := time.NewTicker(d.cfg.addressEvery)
+	addresses := time.NewTicker(d.cfg.hooks.addressEvery)
 	defer addresses.Stop()
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
@@ -66,7 +66,7 @@ func (l *loop) run(ctx context.Context) {
 
 func (l *loop) startReload(f func()) {
 	l.d.reloader.Begin()
-	l.job, l.overdue = start(f), time.After(l.d.cfg.overdue)
+	l.job, l.overdue = start(f), time.After(l.d.cfg.hooks.overdue)
 }
 
 func (l *loop) reportOverdue() {

@@ -29,7 +29,7 @@ func (c *client) fetchInst(context int32) string {
 // Clients of one host that fill the memory are evicted for smaller ones of that host, and for
 // another host.
 func TestProfilesOfManyClients(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.ClientMemory = 4 * 1000 << 10 }, nil)
+	r := newHarness(t, func(c *Config) { c.Limits.ClientMemory = 4 * 1000 << 10 }, nil)
 	const size, most = 60 << 10, 4 // with its request, a client of one profile holds less than one of four
 	var greedy []*client
 	for range 5 {
@@ -77,7 +77,7 @@ func TestProfilesOfManyClients(t *testing.T) {
 // Requests that never end do not take more memory than there is, and none when their
 // clients have gone.
 func TestIncompleteRequests(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.ClientMemory = 12 * 200 << 10 }, nil)
+	r := newHarness(t, func(c *Config) { c.Limits.ClientMemory = 12 * 200 << 10 }, nil)
 	half := make([]byte, 40<<10)
 	binary.BigEndian.PutUint32(half, 60<<10)
 	binary.BigEndian.PutUint32(half[4:], uint32(pdu.TypeProfile))
@@ -103,7 +103,7 @@ func TestIncompleteRequests(t *testing.T) {
 
 // held returns how many bytes clients hold of a kind.
 func (r *harness) held(kind string) int64 {
-	for _, l := range r.Limits() {
+	for _, l := range r.Status().Limits {
 		if l.Name == kind {
 			return l.Used
 		}

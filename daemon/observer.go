@@ -23,10 +23,10 @@ func (d *Daemon) newAgentSet() *agentset.Set {
 		Open:             d.openAgent,
 		HandshakeTimeout: func() time.Duration { return time.Duration(d.credsTimeout.Load()) },
 		RequestTimeout:   func() time.Duration { return time.Duration(d.timeout.Load()) },
-		LateGrace:        d.cfg.LateGrace,
-		NoRestart:        d.cfg.NoRestart,
-		MaxReply:         d.cfg.MaxReply,
-		Ending:           d.cfg.Ending,
+		LateGrace:        d.cfg.Agents.LateGrace,
+		NoRestart:        d.cfg.Agents.NoRestart,
+		MaxReply:         d.cfg.Limits.Reply,
+		Ending:           d.cfg.Agents.Ending,
 		Kill:             d.stopping,
 		Observer:         agentObserver{d},
 		Counts:           &d.counts,
@@ -40,18 +40,18 @@ func (d *Daemon) newAgentSet() *agentset.Set {
 // openAgent connects to the agent of spec.
 func (d *Daemon) openAgent(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	if spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
-		return d.cfg.Open(ctx, spec, opt)
+		return d.cfg.Agents.Open(ctx, spec, opt)
 	}
 	var h pmcd.Host = host{d}
-	if d.cfg.wrapHost != nil {
-		h = d.cfg.wrapHost(h)
+	if d.cfg.hooks.wrapHost != nil {
+		h = d.cfg.hooks.wrapHost(h)
 	}
 	agent := pmcd.New(spec.Domain, spec.Name, h, pmcd.Config{
-		RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
+		RunDir: d.cfg.Host.RunDir, TmpDir: d.cfg.Host.TmpDir, Build: d.cfg.Host.Build,
 		LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 	})
 	tr := transport.Inline(agent)
-	tr.LimitReplies(d.cfg.MaxReply)
+	tr.LimitReplies(d.cfg.Limits.Reply)
 	// The interface is that of the agent in its place in C pmcd, for the log.
 	return &transport.Conn{Transport: tr, In: -1, Out: -1, Interface: 6}, nil
 }

@@ -28,8 +28,8 @@ func TestAgentObserver(t *testing.T) {
 	}
 	log, logs := logtest.NewLog()
 	d, err := New(t.Context(), Config{
-		Embedded:  &Embedded{Conf: conf, Names: new(pmnsload.Tree)},
-		Listeners: new(Listeners), Open: openNothing, Log: log, Debug: "appl6",
+		Files:     Files{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}},
+		Listeners: new(Listeners), Agents: Agents{Open: openNothing}, Log: log, Debug: "appl6",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,9 +109,9 @@ func TestManyRestarts(t *testing.T) {
 		}
 	}
 	restart(10)
-	goroutines, fds := r.Goroutines(), testutil.CountFDs()
+	goroutines, fds := r.Status().Goroutines, testutil.CountFDs()
 	restart(300)
-	testutil.Eventually(t, "nothing is left", func() bool { return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2 })
+	testutil.Eventually(t, "nothing is left", func() bool { return r.Status().Goroutines <= goroutines+2 && testutil.CountFDs() <= fds+2 })
 	stop.Store(true)
 	asking.Wait()
 }

@@ -36,7 +36,7 @@ func TestOwnNameLater(t *testing.T) {
 	names := newQuiet()
 	r := newHarness(t, func(c *Config) {
 		withAccess(rules)(c)
-		c.resolver = names
+		c.hooks.resolver = names
 	}, nil)
 	r.awaitStarts()
 	for _, addr := range []string{"127.0.0.1", "127.0.0.2"} {
@@ -45,7 +45,7 @@ func TestOwnNameLater(t *testing.T) {
 		}
 	}
 	denied := func() (all [2]string) {
-		for i, c := range r.Clients() {
+		for i, c := range r.Status().Clients {
 			all[i] = c.Denied
 		}
 		return all
@@ -72,7 +72,7 @@ func TestOwnNameNever(t *testing.T) {
 	names := newQuiet()
 	r := newHarness(t, func(c *Config) {
 		withAccess("disallow .* : store;\nallow localhost : all;\ndisallow 127.0.0.2 : all;\n")(c)
-		c.resolver = names
+		c.hooks.resolver = names
 	}, nil)
 	r.awaitStarts()
 	<-names.asked <- "127.0.0.2"
@@ -80,7 +80,7 @@ func TestOwnNameNever(t *testing.T) {
 	r.write("pmcd.conf", testAgents+"disallow .* : store;\nallow localhost : all;\n")
 	r.reloaded()
 	<-names.asked <- ""
-	if _, got := r.in("127.0.0.1"); got != "ok" || r.Clients()[0].Denied != "" {
-		t.Errorf("a client at 127.0.0.1: %s, %q is denied", got, r.Clients()[0].Denied)
+	if _, got := r.in("127.0.0.1"); got != "ok" || r.Status().Clients[0].Denied != "" {
+		t.Errorf("a client at 127.0.0.1: %s, %q is denied", got, r.Status().Clients[0].Denied)
 	}
 }

@@ -34,7 +34,7 @@ func TestDebugOptions(t *testing.T) {
 	play := func(t *testing.T, options string) (lines []string) {
 		r := newHarness(t, func(c *Config) {
 			c.Debug = options
-			os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\ndisallow .* : store;\n"), 0o666)
+			os.WriteFile(c.Files.Conf, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\ndisallow .* : store;\n"), 0o666)
 		}, nil)
 		r.awaitStarts()
 		c := r.dial()

@@ -19,7 +19,7 @@ func TestRootStartsFirst(t *testing.T) {
 	root, other := serveAgent(&agentsettest.Tester{Domain: 1}), serveAgent(&agentsettest.Tester{Domain: 240})
 	mayGreet := make(chan struct{})
 	r := newHarness(t, func(c *Config) {
-		os.WriteFile(c.ConfigFile, []byte("t 240 pipe binary t\nu 241 pipe binary u\nroot 1 pipe binary r\n"), 0o666)
+		os.WriteFile(c.Files.Conf, []byte("t 240 pipe binary t\nu 241 pipe binary u\nroot 1 pipe binary r\n"), 0o666)
 	}, map[int]func(wire.Conn){
 		1: func(c wire.Conn) {
 			<-mayGreet

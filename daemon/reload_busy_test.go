@@ -24,8 +24,8 @@ import (
 // openHook has hook called when the Daemon is about to open an agent.
 func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*Config) {
 	return func(c *Config) {
-		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		open := c.Agents.Open
+		c.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			if err := hook(ctx, spec); err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ func TestReloadInFlight(t *testing.T) {
 	if sets, _ := other.fetch(id(243, 1)); showSets(sets) != "243.0.1=243" {
 		t.Errorf("a new agent in another place: %s", showSets(sets))
 	}
-	if n := r.Reloads().Count; n != 0 {
+	if n := r.Status().Reloads.Count; n != 0 {
 		t.Errorf("pmcd.sighups is %d before the reload is done", n)
 	}
 	close(old.Leave)
@@ -94,7 +94,7 @@ func TestReloadInFlight(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
 		}
 	}
-	testutil.Eventually(t, "settled", func() bool { return r.Reloads().Count == 1 })
+	testutil.Eventually(t, "settled", func() bool { return r.Status().Reloads.Count == 1 })
 }
 
 // Clients are served while a reload takes its time, reloads that are asked for
@@ -116,7 +116,7 @@ func TestSlowReload(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHanging()
-			r := newHarness(t, func(c *Config) { c.HandshakeTimeout, c.resolver = time.Hour, h }, nil)
+			r := newHarness(t, func(c *Config) { c.Agents.HandshakeTimeout, c.hooks.resolver = time.Hour, h }, nil)
 			r.awaitStarts()
 			c := r.dialValues()
 			tt.slow(r)
@@ -138,7 +138,7 @@ func TestSlowReload(t *testing.T) {
 					t.Errorf("meanwhile: names %s", got)
 				}
 			}
-			if n := r.Reloads().Count; n != 0 || restarts() != 1 {
+			if n := r.Status().Reloads.Count; n != 0 || restarts() != 1 {
 				t.Errorf("pmcd.sighups is %d, and there are %d reloads", n, restarts())
 			}
 			r.stop() // what it would wait for takes an hour, or does not end
@@ -152,9 +152,9 @@ func TestOverdueReload(t *testing.T) {
 	reports := make(chan Health, 100)
 	h := newHanging()
 	r := newHarness(t, func(c *Config) {
-		c.resolver, c.overdue = h, time.Millisecond
-		c.Changed = func(h Health) { reports <- h }
-		c.AgentsStarted = c.Changed
+		c.hooks.resolver, c.hooks.overdue = h, time.Millisecond
+		c.Manager.Changed = func(h Health) { reports <- h }
+		c.Manager.AgentsStarted = c.Manager.Changed
 	}, nil)
 	r.awaitStarts()
 	if got := r.Problems(); len(got) != 0 {
@@ -198,11 +198,11 @@ func TestOverdueReload(t *testing.T) {
 		if n := len(r.logs.With(late)); n != 1 {
 			t.Errorf("%s: the log has %d lines, want 1", tt.name, n)
 		}
-		n := r.Reloads().Count
+		n := r.Status().Reloads.Count
 		tt.release()
 		awaitTold(false)
-		if now := r.Problems(); len(now) != 0 || r.Reloads().Count != n+1 {
-			t.Errorf("%s: at the end the problems are %q, and there were %d reloads", tt.name, now, r.Reloads().Count-n)
+		if now := r.Problems(); len(now) != 0 || r.Status().Reloads.Count != n+1 {
+			t.Errorf("%s: at the end the problems are %q, and there were %d reloads", tt.name, now, r.Status().Reloads.Count-n)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	counts := make(chan uint32, 2) // pmcd.sighups when a reload begins
 	var r *harness
 	r = newHarness(t, func(c *Config) {
-		c.Reloading = func() { counts <- r.Reloads().Count }
+		c.Manager.Reloading = func() { counts <- r.Status().Reloads.Count }
 		openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
 			if block.Load() && spec.Domain == 240 {
 				enter <- struct{}{}
@@ -233,12 +233,12 @@ func TestReloadsAreCounted(t *testing.T) {
 	for range 4 {
 		r.Reload()
 	}
-	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.Reloads().Count != 0 {
-		t.Errorf("before it is done: changes %d, pmcd.sighups %d", changes, r.Reloads().Count)
+	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.Status().Reloads.Count != 0 {
+		t.Errorf("before it is done: changes %d, pmcd.sighups %d", changes, r.Status().Reloads.Count)
 	}
 	r.write("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
-	testutil.Eventually(t, "all are counted", func() bool { return r.Reloads().Count == 5 })
+	testutil.Eventually(t, "all are counted", func() bool { return r.Status().Reloads.Count == 5 })
 	if first, second := <-counts, <-counts; first != 0 || second != 1 {
 		t.Errorf("pmcd.sighups is %d and %d when a reload begins, want 0 and 1", first, second)
 	}
@@ -304,12 +304,12 @@ func TestReloadUnderLoad(t *testing.T) {
 		r.reloaded()
 		r.logs.TakeAll()
 		if i == 10 {
-			goroutines, fds = r.Goroutines(), testutil.CountFDs()
+			goroutines, fds = r.Status().Goroutines, testutil.CountFDs()
 		}
 	}
 	// What is about to end is not left behind: later polls see less.
 	testutil.Eventually(t, "no more goroutines and descriptors than before", func() bool {
-		return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2
+		return r.Status().Goroutines <= goroutines+2 && testutil.CountFDs() <= fds+2
 	})
 	close(end)
 	clients.Wait()
@@ -323,7 +323,7 @@ func TestReloadUnderLoad(t *testing.T) {
 // wait for the agents.
 func TestReloadStartsWhileItLooksUp(t *testing.T) {
 	h := newHanging()
-	r := newHarness(t, func(c *Config) { c.resolver = h }, nil)
+	r := newHarness(t, func(c *Config) { c.hooks.resolver = h }, nil)
 	release := sync.OnceFunc(func() { close(h.open) })
 	t.Cleanup(release) // first of all cleanups: see testutil.CheckLeaks
 	r.awaitStarts()
@@ -339,9 +339,9 @@ func TestReloadStartsWhileItLooksUp(t *testing.T) {
 	if sets, _ := c.fetch(id(243, 1)); showSets(sets) != "243.0.1=243" {
 		t.Errorf("meanwhile: %s", showSets(sets))
 	}
-	if n := r.Reloads().Count; n != 0 {
+	if n := r.Status().Reloads.Count; n != 0 {
 		t.Errorf("%d reloads are over", n)
 	}
 	release()
-	testutil.Eventually(t, "the reload is over", func() bool { return r.Reloads().Count == 1 })
+	testutil.Eventually(t, "the reload is over", func() bool { return r.Status().Reloads.Count == 1 })
 }

@@ -16,8 +16,8 @@ import (
 // the file is back, the next reload finds it.
 func TestReloadOddFiles(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		dir := filepath.Dir(c.ConfigFile)
-		c.TLSConf = filepath.Join(dir, "tls.conf")
+		dir := filepath.Dir(c.Files.Conf)
+		c.Files.TLS = filepath.Join(dir, "tls.conf")
 		testutil.WriteCertificate(t, dir, "a", time.Now().AddDate(1, 0, 0))
 		for name, text := range map[string]string{
 			"pmcd.conf.access": "allow * : all;\n",
@@ -63,14 +63,14 @@ func TestReloadOddFiles(t *testing.T) {
 					r.touch("pmns")
 				}
 				r.reloaded()
-				if err := r.Reloads().Err; err == nil && tt.err != "" || err != nil && (tt.err == "" || !strings.Contains(err.Error(), tt.err)) {
+				if err := r.Status().Reloads.Err; err == nil && tt.err != "" || err != nil && (tt.err == "" || !strings.Contains(err.Error(), tt.err)) {
 					t.Errorf("the reload: %v, want %q", err, tt.err)
 				}
 				if err := errors.Join(os.RemoveAll(path), os.Rename(r.dir+"/aside", path)); err != nil {
 					t.Fatal(err)
 				}
 				r.reloaded()
-				if err := r.Reloads().Err; err != nil {
+				if err := r.Status().Reloads.Err; err != nil {
 					t.Errorf("after it is back: %v", err)
 				}
 			})

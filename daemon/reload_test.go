@@ -23,9 +23,9 @@ import (
 // reloaded asks for a reload and waits for its end.
 func (r *harness) reloaded() {
 	r.t.Helper()
-	n := r.Reloads().Count
+	n := r.Status().Reloads.Count
 	r.Reload()
-	testutil.Eventually(r.t, "reloaded", func() bool { return r.Reloads().Count > n })
+	testutil.Eventually(r.t, "reloaded", func() bool { return r.Status().Reloads.Count > n })
 }
 
 // The agents follow the configuration: what has not changed goes on, and the
@@ -87,7 +87,7 @@ func TestReloadAgents(t *testing.T) {
 		if !r.logged(s.log) {
 			t.Errorf("%s: %q is not in the log", s.name, s.log)
 		}
-		if err, bad := r.Reloads().Err, r.logged("left unchanged"); bad != (err != nil) {
+		if err, bad := r.Status().Reloads.Err, r.logged("left unchanged"); bad != (err != nil) {
 			t.Errorf("%s: the status says %v", s.name, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestReloadAgents(t *testing.T) {
 // Mistakes that follow a wrong agent line are among them. The status says what is done
 // with a file that is not used.
 func TestReloadMistakes(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.resolver = new(directory) }, nil)
+	r := newHarness(t, func(c *Config) { c.hooks.resolver = new(directory) }, nil)
 	r.awaitStarts()
 	path := r.dir + "/pmcd.conf"
 	const kept = "; the configuration that was read before stays in use: correct the file (pmcd -v shows its mistakes), then SIGHUP"
@@ -131,7 +131,7 @@ func TestReloadMistakes(t *testing.T) {
 			t.Errorf("%s: the log has\n%q, want\n%q", tt.name, got, tt.log)
 		}
 		status := ""
-		if err := r.Reloads().Err; err != nil {
+		if err := r.Status().Reloads.Err; err != nil {
 			status = strings.TrimPrefix(err.Error(), "Configuration file '"+path+"' ")
 		}
 		if status != tt.status {
@@ -153,7 +153,7 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	if a.Conn() == nil {
 		t.Error("still down")
 	}
-	if r.Reloads().Err == nil {
+	if r.Status().Reloads.Err == nil {
 		t.Error("the status does not say that the file is not in force")
 	}
 }
@@ -168,7 +168,7 @@ func TestReloadWithoutFile(t *testing.T) {
 	}
 	r.reloaded()
 	want := "stat " + path + ": no such file or directory; the configuration that was read before stays in use: put the file back, then SIGHUP"
-	if err := r.Reloads().Err; err == nil || err.Error() != want || r.logs.Exactly("ParseRestartAgents: "+want) != 1 {
+	if err := r.Status().Reloads.Err; err == nil || err.Error() != want || r.logs.Exactly("ParseRestartAgents: "+want) != 1 {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -244,8 +244,8 @@ func TestReloadNames(t *testing.T) {
 func TestReloadWarnsOfChanges(t *testing.T) {
 	var asked, changed atomic.Int32
 	r := newHarness(t, func(c *Config) {
-		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		open := c.Agents.Open
+		c.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			l, err := open(ctx, spec, opt)
 			if err == nil && spec.Domain == 241 {
 				l.Changed = func() error {
@@ -286,7 +286,7 @@ func TestReloadWarnsOfChanges(t *testing.T) {
 func TestReadyReloadsNames(t *testing.T) {
 	ready := make(chan struct{})
 	r := newHarness(t, func(c *Config) {
-		os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary notready t\n"), 0o666)
+		os.WriteFile(c.Files.Conf, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary notready t\n"), 0o666)
 	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		c.Write(word(20, 0x700c, 0, 1, 0x01020000))
 		<-ready

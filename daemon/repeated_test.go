@@ -34,7 +34,7 @@ func (h *countingHost) Clients(ctx context.Context, dst []pmcd.ClientInfo, p pdu
 func TestManyTimesStartDate(t *testing.T) {
 	h := new(countingHost)
 	r := newHarness(t, func(c *Config) {
-		c.wrapHost = func(inner pmcd.Host) pmcd.Host {
+		c.hooks.wrapHost = func(inner pmcd.Host) pmcd.Host {
 			h.Host = inner
 			return h
 		}

@@ -123,8 +123,8 @@ func TestReplay(t *testing.T) {
 	play[240] = p.play(capture(t, "a2p_creds_auth_container"))
 
 	r := newHarness(t, func(c *Config) {
-		dir := filepath.Dir(c.ConfigFile)
-		os.WriteFile(c.ConfigFile, []byte("pmcd 2 pipe binary p\nsample 29 pipe binary s\ndso 30 pipe binary d\n"+
+		dir := filepath.Dir(c.Files.Conf)
+		os.WriteFile(c.Files.Conf, []byte("pmcd 2 pipe binary p\nsample 29 pipe binary s\ndso 30 pipe binary d\n"+
 			"fake 240 pipe binary f\nsimple 253 pipe binary s\n"), 0o666)
 		os.WriteFile(filepath.Join(dir, "pmns"), []byte(`
 root { fake simple sample }

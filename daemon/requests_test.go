@@ -25,15 +25,15 @@ func id(domain, item int) pdu.PMID { return pdu.NewPMID(domain, 0, item) }
 func TestLabelOfOldDSO(t *testing.T) {
 	for iface, want := range map[int]string{0: "[]", 2: `{"agent":"old"}`, 6: `{"agent":"old"}`, 7: "[]"} {
 		r := newHarness(t, func(cfg *Config) {
-			open := cfg.Open
-			cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+			open := cfg.Agents.Open
+			cfg.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 				l, err := open(ctx, spec, opt)
 				if err == nil && spec.Domain == 240 {
 					l.Interface = iface
 				}
 				return l, err
 			}
-			if err := os.WriteFile(cfg.ConfigFile, []byte(`"pmdaold DSO" 240 dso t_init /t`+"\n"), 0o666); err != nil {
+			if err := os.WriteFile(cfg.Files.Conf, []byte(`"pmdaold DSO" 240 dso t_init /t`+"\n"), 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}, nil)
@@ -160,7 +160,7 @@ func TestStateChanges(t *testing.T) {
 	ag := r.routes.Load().Agent(240)
 	ag.Conn().Disconnect(errors.New("the test says so"))
 	r.Reload()
-	testutil.Eventually(t, "restarted", func() bool { return r.Reloads().Count == 1 })
+	testutil.Eventually(t, "restarted", func() bool { return r.Status().Reloads.Count == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)
 	if sets, changes := c.fetch(id(240, 1)); changes != want || showSets(sets) != "240.0.1=240" {
 		t.Errorf("after a restart: %d %s, want %d", changes, showSets(sets), want)
@@ -263,7 +263,7 @@ func stringsAgent(t *testing.T, domain int, sizes ...int) agents.Agent {
 // The limits of the configuration hold. A reply that would be too long, of an agent or of
 // several together, is PM_ERR_TOOBIG, and the log names the client.
 func TestLimitsOfConfig(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.MaxReply, c.MaxMetrics, c.MaxContexts, c.MaxPDU = 1000, 3, 1, 100 }, map[int]func(wire.Conn){
+	r := newHarness(t, func(c *Config) { c.Limits.Reply, c.Limits.Metrics, c.Limits.Contexts, c.Limits.PDU = 1000, 3, 1, 100 }, map[int]func(wire.Conn){
 		240: serveAgent(stringsAgent(t, 240, 100, 600, 900, 1000)),
 		241: serveAgent(stringsAgent(t, 241, 100, 600)),
 	})

@@ -13,20 +13,20 @@ import (
 // startSASL makes the Host for logins, if there is a helper. Clients are not greeted before
 // it is known whether they can log in, or ctx ends.
 func (d *Daemon) startSASL(ctx context.Context) (stop func()) {
-	if d.cfg.SASLHelper == nil {
+	if d.cfg.Security.SASLHelper == nil {
 		d.warnLogins()
 		return func() {}
 	}
 	host := sasl.New(sasl.Options{
 		Start: func(sock *os.File, probe bool) (sasl.Process, error) {
-			p, err := d.cfg.SASLHelper(sock, probe)
+			p, err := d.cfg.Security.SASLHelper(sock, probe)
 			if err != nil {
 				return nil, err // and not a Process that is nil
 			}
 			return p, nil
 		},
 		Log:     d.limiter,
-		Timeout: d.cfg.saslTimeout,
+		Timeout: d.cfg.hooks.saslTimeout,
 	})
 	stopWatching := context.AfterFunc(ctx, host.Close) // which ends the wait
 	err := host.Available()

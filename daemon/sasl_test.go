@@ -27,7 +27,7 @@ func TestLoginsRequiredWithoutSASL(t *testing.T) {
 		{"no library", false, noHelper, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newHarness(t, func(c *Config) { c.CredsRequired, c.SASLHelper = tt.required, tt.helper }, nil)
+			r := newHarness(t, func(c *Config) { c.Security.CredsRequired, c.Security.SASLHelper = tt.required, tt.helper }, nil)
 			r.awaitStarts()
 			var st pmcd.Status
 			if (host{r.Daemon}).Status(&st); st.Features.Authentication || st.Features.Secure || st.Features.ClientCertRequired {
@@ -69,9 +69,9 @@ func TestEndWhileSASLStarts(t *testing.T) {
 	defer null.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := r.cfg
-	cfg.Listeners, cfg.CredsRequired = new(Listeners), true
-	cfg.Serving = func() { t.Error("clients are served") }
-	cfg.SASLHelper = func(sock *os.File, _ bool) (*child.Process, error) {
+	cfg.Listeners, cfg.Security.CredsRequired = new(Listeners), true
+	cfg.Manager.Serving = func() { t.Error("clients are served") }
+	cfg.Security.SASLHelper = func(sock *os.File, _ bool) (*child.Process, error) {
 		defer cancel()
 		return child.Start(child.Spec{Argv: []string{"sleep", "1000"}, Stdin: sock, Stderr: null})
 	}

@@ -23,10 +23,10 @@ func TestServesWhenNamed(t *testing.T) {
 	serving := make(chan struct{})
 	r := newHarness(t, func(c *Config) {
 		text := testNames + "\n#shell 'cat " + fifo + "'\n"
-		if err := os.WriteFile(c.Namespace.Path, []byte(text), 0o666); err != nil {
+		if err := os.WriteFile(c.Files.Namespace.Path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c.Serving = func() { close(serving) }
+		c.Manager.Serving = func() { close(serving) }
 	}, nil)
 	r.awaitStarts()
 	c := r.connect("tcp", r.tcp)
@@ -51,10 +51,10 @@ func TestRunWithoutNames(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.stop()
 	cfg := r.cfg
-	cfg.Namespace.Path = filepath.Join(r.dir, "none")
+	cfg.Files.Namespace.Path = filepath.Join(r.dir, "none")
 	cfg.Listeners = new(Listeners)
-	cfg.Serving = func() { t.Error("clients are served") }
-	cfg.SASLHelper = func(_ *os.File, probe bool) (*child.Process, error) {
+	cfg.Manager.Serving = func() { t.Error("clients are served") }
+	cfg.Security.SASLHelper = func(_ *os.File, probe bool) (*child.Process, error) {
 		if !probe { // a probe may begin while names are loaded
 			t.Error("a SASL helper is started")
 		}
@@ -81,9 +81,9 @@ func TestReadOfConfEnds(t *testing.T) {
 	r.write("pmcd.conf", testAgents+"allow far : all;\n")
 	h := newHanging()
 	cfg := r.cfg
-	cfg.resolver = h
+	cfg.hooks.resolver = h
 	cfg.Listeners = new(Listeners)
-	cfg.Watch = true
+	cfg.Files.Watch = true
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -116,11 +116,11 @@ func TestReadOfNamesEnds(t *testing.T) {
 	r.write("bad.conf", "t 240 pipe\n")
 	cfg := r.cfg
 	cfg.Listeners = new(Listeners)
-	cfg.ConfigFile = filepath.Join(r.dir, "bad.conf")
+	cfg.Files.Conf = filepath.Join(r.dir, "bad.conf")
 	if _, err := New(t.Context(), cfg); err == nil {
 		t.Error("New: no error")
 	}
-	cfg.ConfigFile = r.cfg.ConfigFile
+	cfg.Files.Conf = r.cfg.Files.Conf
 	d, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestLoadNames(t *testing.T) {
 	if len(d.routes.Load().Tree().Names(pdu.NewPMID(240, 0, 1))) == 0 {
 		t.Error("no name t.one")
 	}
-	if err := os.Remove(cfg.Namespace.Path); err != nil {
+	if err := os.Remove(cfg.Files.Namespace.Path); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.reloader.LoadNames(t.Context()); err != nil {

@@ -17,8 +17,8 @@ import (
 // What Agents says of agents in all states.
 func TestAgentStatus(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		c.RequestTimeout = time.Second
-		c.LateGrace = time.Hour
+		c.Agents.RequestTimeout = time.Second
+		c.Agents.LateGrace = time.Hour
 	}, map[int]func(wire.Conn){
 		241: script(241, pdu.TypeFetch, func(c wire.Conn, _ []byte) { hold(c) }),
 		242: script(242, pdu.TypeFetch, func(c wire.Conn, _ []byte) { c.Write(errorPDU(pdu.ErrnoNotReady)); hold(c) }),
@@ -31,11 +31,11 @@ func TestAgentStatus(t *testing.T) {
 	c.fetch(id(240, 1), id(241, 1), id(242, 1))
 	c.fetch(id(241, 1))
 	testutil.Eventually(t, "late and not ready", func() bool {
-		all := r.Agents()
+		all := r.Status().Agents
 		return all[2].State == AgentLate && all[3].State == AgentNotReady
 	})
 	host{r.Daemon}.SetFenced(240, true)
-	all := r.Agents()
+	all := r.Status().Agents
 	for i, want := range []AgentStatus{
 		{Name: "pmcd", Domain: 2, Kind: "dso", State: AgentReady},
 		{Name: "t", Domain: 240, Kind: "pipe", State: AgentFenced, Requests: 6},
@@ -57,8 +57,8 @@ func TestAgentStatus(t *testing.T) {
 
 	a := r.routes.Load().Agent(240)
 	a.Conn().Disconnect(errors.New("the test says so"))
-	testutil.Eventually(t, "the reason", func() bool { return r.Agents()[1].LastError != "" })
-	st := r.Agents()[1]
+	testutil.Eventually(t, "the reason", func() bool { return r.Status().Agents[1].LastError != "" })
+	st := r.Status().Agents[1]
 	if st.State != AgentDown || st.Failures != 1 || !st.NextStart.IsZero() || time.Since(st.ErrorAt) > time.Minute ||
 		!strings.HasPrefix(st.LastError, "the test says so; it was up for ") {
 		t.Errorf("down: %+v", st)
@@ -69,11 +69,11 @@ func TestAgentStatus(t *testing.T) {
 	for restarts, more := range []string{"", "# another line\n"} {
 		if more != "" {
 			a.Conn().Disconnect(errors.New("the test says so"))
-			testutil.Eventually(t, "down again", func() bool { return r.Agents()[1].State == AgentDown })
+			testutil.Eventually(t, "down again", func() bool { return r.Status().Agents[1].State == AgentDown })
 			r.write("pmcd.conf", string(conf)+more)
 		}
 		r.reloaded()
-		if st := r.Agents()[1]; st.State != AgentReady || st.Restarts != restarts+1 || st.LastError == "" {
+		if st := r.Status().Agents[1]; st.State != AgentReady || st.Restarts != restarts+1 || st.LastError == "" {
 			t.Errorf("up again after %q: %+v", more, st)
 		}
 	}

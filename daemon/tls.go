@@ -24,9 +24,6 @@ func tlsStatus(s *tlspolicy.Server, now time.Time) *TLSStatus {
 	return &TLSStatus{Subject: s.Certificate().Subject.String(), Expires: s.Expires(), Problem: s.ExpiryProblem(now)}
 }
 
-// TLS returns the status of TLS, or nil if it is off.
-func (d *Daemon) TLS() *TLSStatus { return tlsStatus(d.tls.Load(), time.Now()) }
-
 // CheckTLS reads the tls.conf at path and the files that it names, as Run does. It returns
 // nil if TLS is off, or is not possible because of an error. The list has all mistakes;
 // each that is not a warning would keep pmcd from starting. Warnings without a line are about

@@ -28,11 +28,11 @@ func tlsText(dir, name string) string {
 func TestReloadTLS(t *testing.T) {
 	later := time.Now().AddDate(1, 0, 0).UTC().Truncate(time.Second)
 	r := newHarness(t, func(c *Config) {
-		c.TLSConf = filepath.Join(filepath.Dir(c.ConfigFile), "tls.conf")
-		dir := filepath.Dir(c.ConfigFile)
+		c.Files.TLS = filepath.Join(filepath.Dir(c.Files.Conf), "tls.conf")
+		dir := filepath.Dir(c.Files.Conf)
 		testutil.WriteCertificate(t, dir, "a", later)
 		testutil.WriteCertificate(t, dir, "b", later)
-		if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "a")), 0o600); err != nil {
+		if err := os.WriteFile(c.Files.TLS, []byte(tlsText(dir, "a")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}, nil)
@@ -43,14 +43,14 @@ func TestReloadTLS(t *testing.T) {
 	check := func(when, want, reloadError string) {
 		t.Helper()
 		got := ""
-		if st := r.TLS(); st != nil {
+		if st := r.Status().TLS; st != nil {
 			got = strings.TrimPrefix(st.Subject, "CN=")
 			if !st.Expires.Equal(later) || st.Problem != "" {
 				t.Errorf("%s: %+v", when, st)
 			}
 		}
 		gotError := ""
-		if err := r.Reloads().Err; err != nil {
+		if err := r.Status().Reloads.Err; err != nil {
 			gotError = err.Error()
 		}
 		if got != want || gotError != reloadError {
@@ -110,11 +110,11 @@ func TestStartTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		log, logs := logtest.NewLog()
-		cfg.Listeners, cfg.TLSConf, cfg.Log = l, path, log
+		cfg.Listeners, cfg.Files.TLS, cfg.Log = l, path, log
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		served := false
-		cfg.Serving = func() {
+		cfg.Manager.Serving = func() {
 			served = true
 			cancel()
 		}
@@ -144,8 +144,8 @@ func TestStartTLS(t *testing.T) {
 		warned := slices.ContainsFunc(logs.All(), func(e logtest.Entry) bool {
 			return strings.Contains(e.Message, "TLS is off, because tls.conf cannot be read: ")
 		})
-		if err != nil || d.TLS() != nil || warned != (path == dir) {
-			t.Errorf("%q: %v, %v, a warning: %t", path, err, d.TLS(), warned)
+		if err != nil || d.Status().TLS != nil || warned != (path == dir) {
+			t.Errorf("%q: %v, %v, a warning: %t", path, err, d.Status().TLS, warned)
 		}
 	}
 }
@@ -154,12 +154,12 @@ func TestStartTLS(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	var reports atomic.Int32
 	r := newHarness(t, func(c *Config) {
-		c.Changed = func(Health) { reports.Add(1) }
-		dir := filepath.Dir(c.ConfigFile)
-		c.TLSConf = filepath.Join(dir, "tls.conf")
+		c.Manager.Changed = func(Health) { reports.Add(1) }
+		dir := filepath.Dir(c.Files.Conf)
+		c.Files.TLS = filepath.Join(dir, "tls.conf")
 		testutil.WriteCertificate(t, dir, "old", time.Now().Add(-time.Hour))
 		testutil.WriteCertificate(t, dir, "good", time.Now().AddDate(0, 2, 0))
-		if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "old")), 0o600); err != nil {
+		if err := os.WriteFile(c.Files.TLS, []byte(tlsText(dir, "old")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}, nil)
@@ -269,9 +269,9 @@ func TestCheckTLS(t *testing.T) {
 func TestForeignTLS(t *testing.T) {
 	var path string
 	r := newHarness(t, func(c *Config) {
-		dir := filepath.Dir(c.ConfigFile)
+		dir := filepath.Dir(c.Files.Conf)
 		path = filepath.Join(dir, "tls.conf")
-		c.TLSConf = path
+		c.Files.TLS = path
 		for _, name := range []string{"a", "b"} {
 			testutil.WriteCertificate(t, dir, name, time.Now().AddDate(1, 0, 0))
 		}
@@ -291,8 +291,8 @@ func TestForeignTLS(t *testing.T) {
 	r.awaitLogged(t, off)
 	check := func(when string, on bool, problems ...string) {
 		t.Helper()
-		if got := r.Problems(); (r.TLS() != nil) != on || !slices.Equal(got, problems) {
-			t.Errorf("%s: TLS %v, problems %q\nwant %t, %q", when, r.TLS(), got, on, problems)
+		if got := r.Problems(); (r.Status().TLS != nil) != on || !slices.Equal(got, problems) {
+			t.Errorf("%s: TLS %v, problems %q\nwant %t, %q", when, r.Status().TLS, got, on, problems)
 		}
 	}
 	check("at the start", false, off)
@@ -313,8 +313,8 @@ func TestForeignTLS(t *testing.T) {
 // start and at each reload.
 func TestCertRequiredWithoutTLS(t *testing.T) {
 	r := newHarness(t, func(c *Config) {
-		c.TLSConf = filepath.Join(filepath.Dir(c.ConfigFile), "tls.conf")
-		c.CertRequired = true
+		c.Files.TLS = filepath.Join(filepath.Dir(c.Files.Conf), "tls.conf")
+		c.Security.CertRequired = true
 	}, nil)
 	r.awaitStarts()
 	want := "-Q: TLS is off, so clients of other hosts may do nothing, and PCP's programs do not connect to 127.0.0.1 and ::1; " +

@@ -24,7 +24,7 @@ import (
 // for clients.
 func withTLS(t *testing.T, certRequired bool) func(*Config) {
 	return func(c *Config) {
-		dir := filepath.Dir(c.ConfigFile)
+		dir := filepath.Dir(c.Files.Conf)
 		if strings.Contains(dir, "#") { // of a fuzz test: a comment in tls.conf
 			var err error
 			if dir, err = os.MkdirTemp("", "tls"); err != nil {
@@ -33,10 +33,10 @@ func withTLS(t *testing.T, certRequired bool) func(*Config) {
 			t.Cleanup(func() { os.RemoveAll(dir) })
 		}
 		testutil.WriteCertificate(t, dir, "x", time.Now().AddDate(0, 6, 0))
-		c.TLSConf = filepath.Join(dir, "tls.conf")
-		c.CertRequired = certRequired
+		c.Files.TLS = filepath.Join(dir, "tls.conf")
+		c.Security.CertRequired = certRequired
 		text := tlsText(dir, "x") + "tls-ca-cert-file = " + dir + "/x.crt\n"
-		if err := os.WriteFile(c.TLSConf, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(c.Files.TLS, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -320,7 +320,7 @@ func FuzzNegotiation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bits uint16, sizes []byte, at uint16, by byte, container []byte) {
 		r := newHarness(t, func(c *Config) {
 			withTLS(t, false)(c)
-			c.RequestTimeout = 2 * time.Second
+			c.Agents.RequestTimeout = 2 * time.Second
 		}, nil)
 		c := r.connect("tcp", r.tcp)
 		c.recv()

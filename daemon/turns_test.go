@@ -65,9 +65,9 @@ func requestsBefore(t *testing.T, relays []netip.Prefix, unix bool, many, others
 	t.Helper()
 	asked, step := make(chan int32), make(chan struct{})
 	r := newHarness(t, func(c *Config) {
-		c.Relays, c.RequestTimeout = relays, time.Minute
-		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+		c.Limits.Relays, c.Agents.RequestTimeout = relays, time.Minute
+		open := c.Agents.Open
+		c.Agents.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			opt.Depth = 1
 			return open(ctx, spec, opt)
 		}

@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 			}, "/pmcd.conf"},
 			write("pmcd.conf", three),
 		}},
-		{"tls.conf", func(_ *harness, c *Config, path func(string) string) { c.TLSConf = path("tls.conf") }, []step{
+		{"tls.conf", func(_ *harness, c *Config, path func(string) string) { c.Files.TLS = path("tls.conf") }, []step{
 			write("tls.conf", "# nothing\n"),
 			{"gone", func(r *harness, path func(string) string) { r.must(os.Remove(path("tls.conf"))) }, "/tls.conf"},
 		}},
@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 				r.must(os.WriteFile(filepath.Join(dir, "pmcd.conf"), []byte(text), 0o666))
 			}
 			r.must(os.Symlink(path("v1"), path("current")))
-			c.ConfigFile = path("current/pmcd.conf")
+			c.Files.Conf = path("current/pmcd.conf")
 		}, []step{
 			{"", func(r *harness, path func(string) string) {
 				r.must(os.Symlink("v2", path("next")))
@@ -135,8 +135,8 @@ func TestWatch(t *testing.T) {
 			path := func(name string) string { return filepath.Join(dir, name) }
 			setup := &harness{t: t}
 			r := newHarness(t, func(c *Config) {
-				c.Watch = true
-				dir = c.LabelDir
+				c.Files.Watch = true
+				dir = c.Files.Labels
 				setup.must(os.MkdirAll(path("labels"), 0o777))
 				if tt.setup != nil {
 					tt.setup(setup, c, path)
@@ -159,7 +159,7 @@ func TestWatch(t *testing.T) {
 					t.Errorf("step %d: %d reloads for one change", i, len(changes))
 				}
 			}
-			if n := r.Reloads().Count; n != 0 {
+			if n := r.Status().Reloads.Count; n != 0 {
 				t.Errorf("pmcd.sighups is %d, and there was no signal", n)
 			}
 		})
@@ -168,7 +168,7 @@ func TestWatch(t *testing.T) {
 
 // What --watch finds is in force, as after a signal.
 func TestWatchReloads(t *testing.T) {
-	r := newHarness(t, func(c *Config) { c.Watch = true }, nil)
+	r := newHarness(t, func(c *Config) { c.Files.Watch = true }, nil)
 	r.awaitStarts()
 	c := r.dialValues()
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")

@@ -41,17 +41,17 @@ func TestMemoryOfAllLimits(t *testing.T) {
 	}
 	defer listeners.Close()
 	d, err := daemon.New(t.Context(), daemon.Config{
-		Embedded:  &daemon.Embedded{Conf: conf, Names: new(pmnsload.Tree)},
+		Files:     daemon.Files{Embedded: &daemon.Embedded{Conf: conf, Names: new(pmnsload.Tree)}},
 		Listeners: listeners,
-		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
+		Agents: daemon.Agents{Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
 			return nil, context.Canceled
-		},
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds, sum := 0, int64(spareMemory+itself)
-	for _, l := range d.Limits() {
+	for _, l := range d.Status().Limits {
 		if l.Unit == "bytes" {
 			kinds++
 			sum += l.Limit

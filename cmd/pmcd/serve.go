@@ -240,53 +240,65 @@ func (s *server) newDaemon() (err error) {
 		}
 	}
 	s.daemon, err = daemon.New(s.ctx, daemon.Config{
-		ConfigFile:       opt.Config,
-		Namespace:        opt.Namespace,
-		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
-		TLSConf:          opt.TLSConf,
-		SASLHelper:       s.startSASLHelper(starter),
-		NoClearPasswords: opt.NoClearPasswords,
-		Embedded:         s.defaults,
-		Listeners:        s.listeners,
-		Watch:            opt.Watch,
-		CredsRequired:    opt.ReqAuth,
-		CertRequired:     opt.RemoteCert,
-		MaxPDU:           opt.MaxPDU,
-		MaxContexts:      opt.MaxContexts,
-		MaxMetrics:       opt.MaxMetrics,
-		ClientMemory:     opt.ClientMemory,
-		MemoryLimit:      memory,
-		Relays:           opt.Relays,
-		MaxReply:         opt.MaxReply,
-		RequestTimeout:   opt.Timeout,
-		HandshakeTimeout: opt.HandshakeTimeout,
-		LateGrace:        opt.LateGrace,
-		NoRestart:        opt.NoRestart,
-		Ending:           ending,
-		Hostname:         opt.Hostname,
-		ContainerHost:    agents.ContainerHost,
-		Build:            version.Of(build),
-		RunDir:           os.Getenv("PCP_RUN_DIR"),
-		TmpDir:           os.Getenv("PCP_TMP_DIR"),
-		Local:            opt.Local,
-		TraceMask:        opt.Trace,
-		Debug:            opt.Debug,
-		Serving:          func() { s.launcher.Announce(s.notifier) },
-		Reloading:        s.notifier.Reloading,
-		AgentsStarted: func(h daemon.Health) {
-			adaptHeap()
-			if !limited {
-				limitMemory(s.daemon.Limits(), memory)
-			}
-			s.notifier.Ready(h)
+		Listeners: s.listeners,
+		Files: daemon.Files{
+			Conf:      opt.Config,
+			Namespace: opt.Namespace,
+			Labels:    os.Getenv("PCP_SYSCONF_DIR"),
+			TLS:       opt.TLSConf,
+			Embedded:  s.defaults,
+			Watch:     opt.Watch,
 		},
-		Changed: s.notifier.Changed,
-		Problems: func() []string {
-			return slices.Concat(opt.Mistakes, s.out.Problems(), rights.Problems(), ids.Problems())
+		Limits: daemon.Limits{
+			PDU:          opt.MaxPDU,
+			Contexts:     opt.MaxContexts,
+			Metrics:      opt.MaxMetrics,
+			Reply:        opt.MaxReply,
+			ClientMemory: opt.ClientMemory,
+			Memory:       memory,
+			Relays:       opt.Relays,
 		},
-		AgentNote: rights.Note,
-		Open:      agents.Open,
+		Agents: daemon.Agents{
+			Open:             agents.Open,
+			RequestTimeout:   opt.Timeout,
+			HandshakeTimeout: opt.HandshakeTimeout,
+			LateGrace:        opt.LateGrace,
+			NoRestart:        opt.NoRestart,
+			Ending:           ending,
+			Note:             rights.Note,
+		},
+		Security: daemon.Security{
+			CredsRequired:    opt.ReqAuth,
+			CertRequired:     opt.RemoteCert,
+			NoClearPasswords: opt.NoClearPasswords,
+			SASLHelper:       s.startSASLHelper(starter),
+		},
+		Host: daemon.Host{
+			Name:          opt.Hostname,
+			ContainerName: agents.ContainerHost,
+			Build:         version.Of(build),
+			RunDir:        os.Getenv("PCP_RUN_DIR"),
+			TmpDir:        os.Getenv("PCP_TMP_DIR"),
+			Local:         opt.Local,
+		},
+		Manager: daemon.Manager{
+			Serving:   func() { s.launcher.Announce(s.notifier) },
+			Reloading: s.notifier.Reloading,
+			AgentsStarted: func(h daemon.Health) {
+				adaptHeap()
+				if !limited {
+					limitMemory(s.daemon.Status().Limits, memory)
+				}
+				s.notifier.Ready(h)
+			},
+			Changed: s.notifier.Changed,
+			Problems: func() []string {
+				return slices.Concat(opt.Mistakes, s.out.Problems(), rights.Problems(), ids.Problems())
+			},
+		},
 		Log:       s.log,
+		TraceMask: opt.Trace,
+		Debug:     opt.Debug,
 	})
 	if err == nil {
 		s.out.OnChange(s.daemon.HealthChanged)

@@ -1,7 +1,6 @@
 package openmetrics
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,7 +40,7 @@ func (a *agent) scan() {
 		err := save(noLock{}, []*table{a.clusters}) // before clients get the numbers
 		switch {
 		case err != nil && (a.saveErr == nil || a.saveErr.Error() != err.Error()):
-			a.log.Warn("{path}: {error}", "path", a.clusters.path, "error", fmt.Sprintf("%s: %v", notSaved, err))
+			a.log.Warn("{path}: new numbers are not saved, and may be others when the agent starts again: {error}", "path", a.clusters.path, "error", err)
 		case err == nil && a.saveErr != nil:
 			a.log.Info("{path} is saved again", "path", a.clusters.path)
 		}

@@ -81,11 +81,15 @@ func TestSupervision(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := daemon.New(t.Context(), daemon.Config{
-		ConfigFile: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, LabelDir: dir, RunDir: dir, TmpDir: dir,
-		Listeners: listeners, MaxPDU: 64 << 10, MaxContexts: 64, MaxMetrics: 64,
-		RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
-		Open: New(Config{Log: log}).Open,
-		Log:  log,
+		Listeners: listeners,
+		Files:     daemon.Files{Conf: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, Labels: dir},
+		Host:      daemon.Host{RunDir: dir, TmpDir: dir},
+		Limits:    daemon.Limits{Metrics: 64},
+		Agents: daemon.Agents{
+			Open:           New(Config{Log: log}).Open,
+			RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
+		},
+		Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +122,7 @@ func TestSupervision(t *testing.T) {
 		goodEnded <- nil
 	}()
 	agent := func(what string) daemon.AgentStatus {
-		all := d.Agents()
+		all := d.Status().Agents
 		return all[slices.IndexFunc(all, func(st daemon.AgentStatus) bool { return st.Name == what })]
 	}
 	t.Run("agents", func(t *testing.T) {

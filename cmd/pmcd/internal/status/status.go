@@ -38,8 +38,8 @@ func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr,
 
 // report returns the state of d.
 func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, started time.Time) *ctl.Report {
-	// A reload that is counted is over: agents are looked at after the count.
-	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
+	status := d.Status()
+	reloads, agents, clients := status.Reloads, status.Agents, status.Clients
 	now := time.Now()
 	by := func(t time.Time) time.Time { return byNow(t, now) }
 	r := &ctl.Report{
@@ -51,22 +51,22 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 		Started:   by(started),
 		Embedded:  opt.Embedded,
 		Listening: make([]string, len(addrs)),
-		Problems:  append([]string{}, d.Problems()...),
+		Problems:  append([]string{}, status.Problems...),
 		Agents:    make([]ctl.Agent, len(agents)),
 		Clients:   make([]ctl.Client, len(clients)),
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: by(reloads.Last)},
 
-		Goroutines: d.Goroutines(),
+		Goroutines: status.Goroutines,
 	}
-	for _, l := range d.Limits() {
+	for _, l := range status.Limits {
 		r.Limits = append(r.Limits, ctl.Limit{
 			Name: l.Name, Unit: l.Unit, Used: l.Used, Limit: l.Limit, Disconnected: l.Disconnected, Last: l.Last, LastAt: by(l.LastAt),
 		})
 	}
-	if o := d.LastOverload(); o != nil {
+	if o := status.Overload; o != nil {
 		r.Overload = &ctl.Overload{Until: by(o.Until), TimeMS: o.Time.Milliseconds(), Requests: o.Requests, Most: o.Most, OfMost: o.OfMost}
 	}
-	if t := d.TLS(); t != nil {
+	if t := status.TLS; t != nil {
 		r.TLS = &ctl.TLS{Subject: t.Subject, Expires: t.Expires}
 	}
 	if !opt.Embedded {
