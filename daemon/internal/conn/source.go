@@ -40,13 +40,17 @@ func (w *whole) Peek([]byte) []byte { return w.rest }
 func (w *whole) Advance(n int)      { w.rest = w.rest[n:] }
 func (w *whole) Held() int          { return w.size }
 
-// write writes src in pieces of size bytes with f, which returns what it cannot write without waiting. It
-// reports whether all is written, and how many bytes were.
-func write(src Source, size int, f func(b []byte) (rest []byte, err error)) (n int, done bool, err error) {
+// quickPieces is how many pieces are written with the slot of the request, if the client takes them.
+const quickPieces = 4
+
+// write writes at most so many pieces of size bytes of src with f, which returns what it cannot write
+// without waiting. It reports whether all is written, and how many bytes were.
+func write(src Source, size, most int, f func(b []byte) (rest []byte, err error)) (n int, done bool, err error) {
 	buf := pieces.Get().(*[quickPiece]byte)
 	defer pieces.Put(buf)
-	for {
+	for range most {
 		b := src.Peek(buf[:size])
+		b = b[:min(len(b), quickPiece)]
 		if len(b) == 0 {
 			return n, true, nil
 		}
@@ -58,6 +62,7 @@ func write(src Source, size int, f func(b []byte) (rest []byte, err error)) (n i
 			return n, false, err
 		}
 	}
+	return n, false, nil
 }
 
 const (

@@ -210,7 +210,7 @@ func (c *linuxConn) limitNotSent() {
 
 // writeSource writes src, at the pace of the client if need be.
 func (c *linuxConn) writeSource(src Source) error {
-	_, done, err := write(src, quickPiece, c.writeNow)
+	_, done, err := write(src, quickPiece, quickPieces, c.writeNow)
 	if err == nil && !done {
 		err = c.writeSlowly(src)
 	}
@@ -260,7 +260,7 @@ type slowLinux struct{ *linuxConn }
 func (s slowLinux) SetWriteDeadline(t time.Time) error { return s.stream.SetWriteDeadline(t) }
 func (s slowLinux) unsent() int                        { return unsentOf(s.raw) }
 
-// writeFrom implements slowStream. While it waits it has neither a piece nor a slot.
+// writeFrom implements slowStream. It takes a slot for each piece. While it waits it has neither.
 func (s slowLinux) writeFrom(src Source) (n int, err error) {
 	first := true
 	rerr := s.raw.Write(func(fd uintptr) bool {
@@ -270,16 +270,24 @@ func (s slowLinux) writeFrom(src Source) (n int, err error) {
 				return false
 			}
 		}
-		s.session.BeforeWork()
-		var k int
-		var done bool
-		k, done, err = write(src, slowPiece, func(b []byte) ([]byte, error) { return s.writer.WriteFD(fd, b) })
-		n += k
-		if done || err != nil {
-			return true
+		for {
+			s.session.BeforeWork()
+			var k int
+			var done, full bool
+			k, done, err = write(src, slowPiece, 1, func(b []byte) (rest []byte, err error) {
+				rest, err = s.writer.WriteFD(fd, b)
+				full = len(rest) > 0
+				return rest, err
+			})
+			n += k
+			s.session.BeforeWait() // others would wait for all that the client takes
+			if done || err != nil {
+				return true
+			}
+			if full {
+				return false
+			}
 		}
-		s.session.BeforeWait()
-		return false
 	})
 	if err == nil {
 		err = rerr
