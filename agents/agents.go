@@ -31,7 +31,8 @@ import (
 //
 // In pmcd's process, ctx ends when pmcd no longer waits for the reply. In a program, it ends
 // with the program, so a method that waits for something has its own timeout. A method that
-// may take long calls [Checkpoint] now and then. While a method does not return, pmcd does
+// may take long looks at ctx.Err() now and then, for example for every 64th instance, and
+// returns it. While a method does not return, pmcd does
 // not call the agent. The client gets the code that [pdu.ErrnoOf] finds in an error. A panic
 // ends the agent, but not pmcd.
 //

@@ -169,27 +169,27 @@ type Request struct {
 
 	a     *agent
 	ctx   context.Context // nil between requests
-	steps int             // calls of Checkpoint since the last agents.Checkpoint
+	steps int             // calls of Err since the last look at the context
 	ended error           // what that returned
 }
 
-// itemsPerCheckpoint is after how many calls Request.Checkpoint is an agents.Checkpoint.
-const itemsPerCheckpoint = 64
+// itemsPerLook is after how many calls Request.Err looks at the context.
+const itemsPerLook = 64
 
-// Checkpoint is for a function that handles many items, such as Source.Read: the function
-// calls it for each item. Every 64th call is an [agents.Checkpoint]. An error means that the
-// context of the call has ended. The function then returns: its results are not used.
-func (r *Request) Checkpoint() error {
-	if r.steps++; r.steps < itemsPerCheckpoint {
+// Err returns the error of the context of the call, or nil. A function that handles many items,
+// such as Source.Read, calls it for each of them, which costs little: Err looks at the context
+// with every 64th call. The function returns if there is an error: its results are not used.
+func (r *Request) Err() error {
+	if r.steps++; r.steps < itemsPerLook {
 		return r.ended
 	}
-	return r.checkpoint()
+	return r.look()
 }
 
-func (r *Request) checkpoint() error {
+func (r *Request) look() error {
 	r.steps = 0
 	if r.ended == nil && r.ctx != nil {
-		r.ended = agents.Checkpoint(r.ctx)
+		r.ended = r.ctx.Err()
 	}
 	return r.ended
 }

@@ -62,5 +62,5 @@
 // process, their context ends when pmcd no longer waits for the reply. In a program, it
 // ends with the program, so a function that waits for something has its own timeout. A
 // function that handles many items calls
-// [Request.Checkpoint] for each of them. Between instances, the agent does that itself.
+// [Request.Err] for each of them. Between instances, the agent does that itself.
 package pmda

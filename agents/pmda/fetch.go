@@ -154,7 +154,7 @@ func (f *fetch) values(m *metric) {
 // stopped reports whether the fetch is over, because the client no longer waits or the
 // reply is too large. It is called for each metric and each value.
 func (f *fetch) stopped() bool {
-	return f.v.r.Checkpoint() != nil || f.ctx.Err() != nil || f.w.Err() != nil
+	return f.v.r.Err() != nil || f.ctx.Err() != nil || f.w.Err() != nil
 }
 
 // read reads a Source and reports whether that succeeded. A failure is logged
@@ -184,7 +184,7 @@ func (f *fetch) instance(inst int32, name string, data any) bool {
 		f.value(inst, name, data)
 		return !f.stopped()
 	}
-	return f.v.r.Checkpoint() == nil
+	return f.v.r.Err() == nil
 }
 
 // value calls the function of the metric for one instance, and appends the value.

@@ -32,7 +32,7 @@ func (a *agent) InstName(ctx context.Context, o agents.Origin, indom pdu.InDom, 
 				if i == inst {
 					name, ok = n, true
 				}
-				return !ok && a.req.Checkpoint() == nil
+				return !ok && a.req.Err() == nil
 			})
 		}
 		if err := a.req.err(); err != nil {
@@ -79,7 +79,7 @@ func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	var list []pdu.Inst
 	d.Insts.Each(func(inst int32, name string, _ any) bool {
 		list = append(list, pdu.Inst{ID: inst, Name: name})
-		return a.req.Checkpoint() == nil
+		return a.req.Err() == nil
 	})
 	if err := a.req.err(); err != nil {
 		return nil, err

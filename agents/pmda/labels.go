@@ -106,7 +106,7 @@ func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 	sets := make([]pdu.LabelSet, len(list))
 	var firstErr error
 	for i, inst := range list {
-		if err := r.Checkpoint(); err != nil {
+		if err := r.Err(); err != nil {
 			return nil, err
 		}
 		sets[i] = pdu.LabelSet{Inst: inst.ID}

@@ -118,7 +118,7 @@ func (r *requested) instances() []instance {
 		if name, data, ok := r.finder.Find(inst); ok {
 			r.list = append(r.list, instance{inst, notCounted, name, data})
 		}
-		if r.a.req.Checkpoint() != nil {
+		if r.a.req.Err() != nil {
 			break
 		}
 	}
@@ -131,7 +131,7 @@ func (r *requested) listIncluded(inst int32, name string, data any) bool {
 		r.list = append(r.list, instance{inst, r.visited, name, data})
 	}
 	r.visited++
-	return r.a.req.Checkpoint() == nil
+	return r.a.req.Err() == nil
 }
 
 // count sets the index of each instance in list.
@@ -143,7 +143,7 @@ func (r *requested) count() {
 			n++
 		}
 		index++
-		_ = r.a.req.Checkpoint() // a function that uses the index needs a valid one
+		_ = r.a.req.Err() // a function that uses the index needs a valid one
 		return n < len(r.list)
 	})
 }

@@ -147,7 +147,7 @@ func (a *agent) Children(ctx context.Context, o agents.Origin, name string) ([]p
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	return a.names.Children(name, r.Checkpoint)
+	return a.names.Children(name, r.Err)
 }
 
 // Traverse implements [agents.Namer].
@@ -158,6 +158,6 @@ func (a *agent) Traverse(ctx context.Context, o agents.Origin, name string) ([]s
 	}
 	defer a.end(r)
 	a.refreshNames(ctx)
-	list, err := a.names.Leaves(name, r.Checkpoint)
+	list, err := a.names.Leaves(name, r.Err)
 	return list, cmp.Or(err, r.err())
 }

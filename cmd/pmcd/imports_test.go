@@ -133,7 +133,7 @@ in daemon/internal
 agentset: ./diag access internal/logtext internal/safepath internal/transport internal/wire pdu pmcdconf
 agentsettest: ./agentset ./diag ./routes agents internal/testutil internal/transport internal/wire pdu pmcdconf pmnsload
 calls: ./agentset ./clients ./diag ./routes ./slots agents internal/transport pdu
-clients: ./agentset ./conn ./diag ./routes access agents internal/fairqueue internal/logtext internal/transport pdu
+clients: ./agentset ./conn ./diag ./routes access internal/fairqueue internal/logtext internal/transport pdu
 conn: ./quota internal/fairqueue internal/rawio internal/safepath pdu golang.org/x/sys
 diag: internal/logtext internal/transport pdu
 labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular

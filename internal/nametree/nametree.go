@@ -90,15 +90,15 @@ func (t *Tree) PMID(name string) (pdu.PMID, error) {
 }
 
 // Children returns the names directly below name, in the order in which they were added. The error
-// is PM_ERR_NAME, or that of checkpoint, which is called for each name.
-func (t *Tree) Children(name string, checkpoint func() error) ([]pdu.Child, error) {
+// is PM_ERR_NAME, or that of ended, which is called for each name.
+func (t *Tree) Children(name string, ended func() error) ([]pdu.Child, error) {
 	n := t.nodes[name]
 	if n == nil {
 		return nil, pdu.ErrnoName
 	}
 	list := make([]pdu.Child, len(n.children))
 	for i, c := range n.children {
-		if err := checkpoint(); err != nil {
+		if err := ended(); err != nil {
 			return nil, err
 		}
 		list[i] = pdu.Child{Name: c, Leaf: t.nodes[name+"."+c].id != pdu.NoPMID}
@@ -107,23 +107,23 @@ func (t *Tree) Children(name string, checkpoint func() error) ([]pdu.Child, erro
 }
 
 // Leaves returns the names of all metrics at or below name, those of a child in the place of the
-// child. The error is PM_ERR_NAME, or that of checkpoint, which is called for each name.
-func (t *Tree) Leaves(name string, checkpoint func() error) ([]string, error) {
+// child. The error is PM_ERR_NAME, or that of ended, which is called for each name.
+func (t *Tree) Leaves(name string, ended func() error) ([]string, error) {
 	if t.nodes[name] == nil {
 		return nil, pdu.ErrnoName
 	}
-	return t.leaves(nil, name, checkpoint)
+	return t.leaves(nil, name, ended)
 }
 
-func (t *Tree) leaves(list []string, name string, checkpoint func() error) ([]string, error) {
+func (t *Tree) leaves(list []string, name string, ended func() error) ([]string, error) {
 	n := t.nodes[name]
 	if n.id != pdu.NoPMID {
 		return append(list, name), nil
 	}
 	for _, c := range n.children {
-		err := checkpoint()
+		err := ended()
 		if err == nil {
-			list, err = t.leaves(list, name+"."+c, checkpoint)
+			list, err = t.leaves(list, name+"."+c, ended)
 		}
 		if err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ var noProfile = new(pdu.Profile) // all instances
 // an error if req.PDU is not a valid request to an agent.
 //
 // If there are several PDUs in req.PDU, Reply does so for each, and calls
-// agents.Checkpoint between them.
+// Err of the context between them.
 func (r *Responder) Reply(ctx context.Context, req Request, dst []byte) (_ []byte, err error) {
 	n, t, _ := pdu.Header(req.PDU)
 	if t == pdu.TypeFetch {
@@ -60,7 +60,7 @@ func (r *Responder) Reply(ctx context.Context, req Request, dst []byte) (_ []byt
 		if dst, err = r.replyOne(ctx, req, dst); err != nil {
 			return dst, err
 		}
-		if err := agents.Checkpoint(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return dst, err
 		}
 		req.PDU = rest

@@ -88,7 +88,7 @@ const maxFile = 64 << 20
 //
 // C differs: pmdacifs of 7.2 has the error for all metrics if only DebugData cannot be read.
 func (h *host) read(_ context.Context, r *pmda.Request) error {
-	h.parser.begin(r.Checkpoint)
+	h.parser.begin(r.Err)
 	if err := h.lines("/Stats"); err != nil {
 		return err
 	}

@@ -314,12 +314,12 @@ func TestDebugDataError(t *testing.T) {
 	r.Want(map[string]string{"cifs.debug.servers.send": "srv=6"})
 }
 
-// A fetch that ends early leaves nothing behind. Each header of a share is a checkpoint.
-func TestCheckpoints(t *testing.T) {
-	few := pmdatest.CheckCheckpoints(t, func() *pmdatest.Harness { return newHarness(t, head+smb1+smb2, debugHead+server6) })
-	many := pmdatest.CheckCheckpoints(t, func() *pmdatest.Harness { return newHarness(t, head+strings.Repeat(smb1, 70)+smb2, debugHead+server6) })
+// A fetch that ends early leaves nothing behind. Each header of a share is a place where a fetch can end.
+func TestEndsWithContext(t *testing.T) {
+	few := pmdatest.CheckEnds(t, func() *pmdatest.Harness { return newHarness(t, head+smb1+smb2, debugHead+server6) })
+	many := pmdatest.CheckEnds(t, func() *pmdatest.Harness { return newHarness(t, head+strings.Repeat(smb1, 70)+smb2, debugHead+server6) })
 	if many <= few {
-		t.Errorf("%d checkpoints with 71 shares, %d with 2", many, few)
+		t.Errorf("%d looks at the context with 71 shares, %d with 2", many, few)
 	}
 }
 

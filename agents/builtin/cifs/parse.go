@@ -42,11 +42,11 @@ func number(word string) (n uint64, ok bool) {
 
 // A parser parses the lines of both files.
 type parser struct {
-	checkpoint func() error
-	instances  [numKinds]*cache.Cache // with a record each
-	current    [numKinds]record       // of the lines that follow; nil if these are of no instance
-	found      [numKinds]int          // number of instances
-	debug      bool                   // the lines are of DebugData
+	ended     func() error
+	instances [numKinds]*cache.Cache // with a record each
+	current   [numKinds]record       // of the lines that follow; nil if these are of no instance
+	found     [numKinds]int          // number of instances
+	debug     bool                   // the lines are of DebugData
 }
 
 const (
@@ -59,9 +59,9 @@ const (
 
 var errTooMany = errors.New("more than 10,000 shares, servers or sessions: their metrics have no values until fewer shares are mounted")
 
-// begin prepares p for the first line. checkpoint is called for each instance.
-func (p *parser) begin(checkpoint func() error) {
-	p.checkpoint, p.debug = checkpoint, false
+// begin prepares p for the first line. ended is called for each instance.
+func (p *parser) begin(ended func() error) {
+	p.ended, p.debug = ended, false
 	p.current = [numKinds]record{totals: newRecord(totals), debug: newRecord(debug)}
 	p.found = [numKinds]int{}
 	for _, c := range p.instances {
@@ -140,7 +140,7 @@ func (p *parser) header(words [][]byte, indented bool) error {
 	if k < 0 {
 		return nil
 	}
-	if err := p.checkpoint(); err != nil {
+	if err := p.ended(); err != nil {
 		return err
 	}
 	c := p.instances[k]

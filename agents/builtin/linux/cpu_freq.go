@@ -27,7 +27,7 @@ func (h *host) cpufreq(c *cpu, file string) (uint64, bool) {
 
 func (c *cpuFiles) read(context.Context, *pmda.Request) error {
 	for _, p := range c.stat.cpus {
-		if err := c.h.checkpoint(); err != nil {
+		if err := c.h.ended(); err != nil {
 			return err
 		}
 		if p != nil && p.online {

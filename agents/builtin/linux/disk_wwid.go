@@ -57,7 +57,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 	w.instances.begin()
 	defer w.instances.end()
 	w.devs.instances.Each(func(_ int32, _ string, data any) bool {
-		if w.devs.h.checkpoint() != nil {
+		if w.devs.h.ended() != nil {
 			return false
 		}
 		k := data.(*disk)

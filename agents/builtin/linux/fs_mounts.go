@@ -121,7 +121,7 @@ func (f *filesystems) readFile(context.Context, *pmda.Request) error {
 	f.text = append(f.text[:0], b...)
 	f.parse(b)
 	f.expire()
-	if cerr := f.h.checkpoint(); cerr != nil {
+	if cerr := f.h.ended(); cerr != nil {
 		f.text = nil // instances may be missing
 		return cerr
 	}

@@ -96,7 +96,7 @@ func (m *reachedMounts) warn(d *filesystem, why string) {
 }
 
 // check returns why d has no value, or "" if mount id, to which the path of d leads, is
-// what d names. The error is that of a checkpoint.
+// what d names. The error is that of the context.
 func (m *reachedMounts) check(d *filesystem, id uint64) (why string, err error) {
 	if !m.read {
 		// The table of this process is read last: it has what has come to this process from
@@ -147,7 +147,7 @@ func (s mountSource) String() string {
 type mountPoint struct{ point, typ, device string }
 
 // refresh reads the file, unless no file system was mounted or unmounted since. The table
-// of a file that cannot be read is empty. The error is that of a checkpoint.
+// of a file that cannot be read is empty. The error is that of the context.
 func (t *mountTable) refresh(h *host) error {
 	if t.byID != nil && t.file.Unchanged() {
 		return nil
@@ -156,7 +156,7 @@ func (t *mountTable) refresh(h *host) error {
 	b, _ := t.file.Read()
 	byID, byPoint := make(map[uint64]mountSource), make(map[mountPoint]mountSource)
 	for len(b) > 0 {
-		if err := h.checkpoint(); err != nil {
+		if err := h.ended(); err != nil {
 			return err
 		}
 		var line []byte

@@ -35,7 +35,7 @@ func (u *uuids) read(context.Context, *pmda.Request) error {
 	}
 	u.byDevice = make(map[string]string)
 	for _, uuid := range dirNames(u.h.path(uuidDir)) {
-		if err := u.h.checkpoint(); err != nil {
+		if err := u.h.ended(); err != nil {
 			u.mtime = time.Time{} // links are missing
 			return err
 		}

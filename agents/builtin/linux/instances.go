@@ -137,7 +137,7 @@ func (s *instances[T]) add(name []byte) *T {
 }
 
 func (s *instanceSet) add(name []byte) any {
-	if s.h.checkpoint() != nil {
+	if s.h.ended() != nil {
 		return nil
 	}
 	if s.unchanged {
@@ -181,7 +181,7 @@ func (s *instanceSet) hide(name []byte) {
 
 // end ends a refresh.
 func (s *instanceSet) end() {
-	if s.h.checkpoint() != nil {
+	if s.h.ended() != nil {
 		return // instances may be missing
 	}
 	if s.unchanged && s.present < len(s.order) {

@@ -114,7 +114,7 @@ func (q *interrupts) update(b []byte) bool {
 		if r.line.name != string(name) {
 			return false
 		}
-		if q.lines.h.checkpoint() != nil {
+		if q.lines.h.ended() != nil {
 			return true // the numbers are not used
 		}
 		for _, c := range r.cells {
@@ -211,7 +211,7 @@ func (q *interrupts) rebuild(b []byte) {
 		q.rows = append(q.rows, r)
 	}
 	// CPUs that go offline later may come back, and are more than maxInactive cells.
-	if loaded && len(q.rows) > 0 && q.lines.h.checkpoint() == nil {
+	if loaded && len(q.rows) > 0 && q.lines.h.ended() == nil {
 		q.cells.LimitInactive(maxInactive)
 	}
 	if q.lines.saveIDs {

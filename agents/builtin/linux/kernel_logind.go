@@ -54,7 +54,7 @@ func (l *logins) addLogind() error {
 }
 
 func (l *logins) addSession(name string) error {
-	if err := l.h.checkpoint(); err != nil {
+	if err := l.h.ended(); err != nil {
 		return err
 	}
 	b, err := l.h.hostReader.Path(sessionsDir).Str("/").Name(name).Text(maxSessionFile)

@@ -138,7 +138,7 @@ type host struct {
 	links         linkWatch
 	rtnl          netlink
 	guard         *timeoutGuard // for calls that use file systems
-	request       *pmda.Request // the present one, see checkpoint
+	request       *pmda.Request // the present one, see ended
 	rootClient    *pmdaroot.Client
 	ipv4          func(f func(ipv4)) error // rtnl.each, except in containers and tests
 	eachLink      func(f func(link)) error // rtnl.eachLink, except in containers; nil for a recorded host
@@ -290,13 +290,13 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// checkpoint is called for each item of what may be long, on the goroutine that handles
-// the request. It returns the error of Request.Checkpoint.
-func (h *host) checkpoint() error {
+// ended is called for each item of what may be long, on the goroutine that handles
+// the request. It returns the error of Request.Err.
+func (h *host) ended() error {
 	if h.request == nil {
 		return nil // a test
 	}
-	return h.request.Checkpoint()
+	return h.request.Err()
 }
 
 // done ends a request. No file of a container stays open.

@@ -66,7 +66,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	// Without /sys only interfaces with addresses are instances.
 	_ = a.h.viewReader.Path("/sys/class/net").List(a.addName)
 	for _, d := range a.list {
-		if err := a.h.checkpoint(); err != nil {
+		if err := a.h.ended(); err != nil {
 			return err
 		}
 		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
@@ -85,7 +85,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	}
 	b, err6 := a.inet6.Read()
 	a.parse6(b)
-	err = cmp.Or(err, err6, a.h.checkpoint())
+	err = cmp.Or(err, err6, a.h.ended())
 	if err == nil && !interrupted {
 		a.generation = a.h.netGeneration
 	}

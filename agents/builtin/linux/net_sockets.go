@@ -25,7 +25,7 @@ func newSockets(h *host, name string) *sockets {
 	s.source = &pmda.Source{Read: func(_ context.Context, r *pmda.Request) error {
 		return s.file.Lines(s.begin, func(b []byte) error {
 			s.line(b)
-			return r.Checkpoint()
+			return r.Err()
 		})
 	}}
 	return s
@@ -157,7 +157,7 @@ func (u *unixSockets) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: func(_ context.Context, r *pmda.Request) error {
 		return u.file.Lines(u.begin, func(b []byte) error {
 			u.line(b)
-			return r.Checkpoint()
+			return r.Err()
 		})
 	}}
 	return table(pmda.Metric{Source: source}, []row{

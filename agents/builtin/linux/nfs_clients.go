@@ -79,7 +79,7 @@ func (n *nfsClients) readClients(context.Context, *pmda.Request) error {
 	})
 	slices.Sort(nums)
 	for _, num := range nums {
-		if err := n.h.checkpoint(); err != nil {
+		if err := n.h.ended(); err != nil {
 			return err
 		}
 		text, err := n.file(num, "/info").Text(maxNFSInfo)
@@ -155,7 +155,7 @@ func (n *nfsClients) readOpens(ctx context.Context, r *pmda.Request, clients *pm
 	n.opens.begin()
 	defer n.opens.end()
 	for _, d := range n.dirs {
-		if err := n.h.checkpoint(); err != nil {
+		if err := n.h.ended(); err != nil {
 			return err
 		}
 		text, err := n.file(d.num, "/states").Text(maxNFSStates)
@@ -182,11 +182,11 @@ func (n *nfsClients) addOpen(c *nfsClient, line []byte) error {
 	head, file, _ := bytes.Cut(line, []byte(`filename: "`))
 	dev := bytes.SplitN(nfsField(head, `superblock: "`, '"'), []byte{':'}, 3)
 	if len(dev) < 3 {
-		return n.h.checkpoint()
+		return n.h.ended()
 	}
 	inode, ok := sysfile.Uint(dev[2])
 	if !ok || inode == 0 {
-		return n.h.checkpoint()
+		return n.h.ended()
 	}
 	n.name = strconv.AppendUint(n.name[:0], inode, 10)
 	n.name = append(append(n.name, ':'), c.id...)
@@ -197,7 +197,7 @@ func (n *nfsClients) addOpen(c *nfsClient, line []byte) error {
 		setText(&d.access, nfsField(head, "access: ", ','))
 		setText(&d.file, file[bytes.LastIndexByte(file, '/')+1:])
 	}
-	return n.h.checkpoint()
+	return n.h.ended()
 }
 
 // nfsField returns the text between key and the byte end, or nothing.

@@ -110,7 +110,7 @@ func (a *agent) pollAll(ctx context.Context) (changed bool, err error) {
 		return false, nil
 	}
 	for i, e := range a.poll {
-		if err := a.checkpoint(ctx, i+1); err != nil {
+		if err := a.ended(ctx, i+1); err != nil {
 			return false, err
 		}
 		if changed = a.differs(e); changed {

@@ -365,7 +365,7 @@ func TestBudget(t *testing.T) {
 }
 
 // A call that ends early leaves nothing undone.
-func TestCheckpoint(t *testing.T) {
+func TestEndsWithContext(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 10 {
 		one(i).Write(t, dir, fmt.Sprint("f", i))

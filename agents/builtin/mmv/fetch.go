@@ -106,7 +106,7 @@ func (a *agent) fetchSome(ctx context.Context, ids []pdu.PMID, p *pdu.Profile, w
 	}
 	values := a.fetch.values
 	for i := range a.fetch.sets {
-		if err := a.checkpoint(ctx, i+1); err != nil {
+		if err := a.ended(ctx, i+1); err != nil {
 			return 0, err
 		}
 		s := &a.fetch.sets[i]
@@ -123,7 +123,7 @@ func (a *agent) collect(ctx context.Context, ids []pdu.PMID, p *pdu.Profile) (n 
 	for n < len(ids) && len(f.values) < maxFound {
 		id := ids[n]
 		n++
-		if err := a.checkpoint(ctx, n); err != nil {
+		if err := a.ended(ctx, n); err != nil {
 			return 0, err
 		}
 		before := len(f.values)
@@ -157,7 +157,7 @@ func (a *agent) collectMetric(ctx context.Context, id pdu.PMID, p *pdu.Profile) 
 		if c := a.collectValue(id, m, d.insts[i].ID); c != 0 {
 			code = c
 		}
-		return a.checkpoint(ctx, i+1) == nil
+		return a.ended(ctx, i+1) == nil
 	}
 	if !selected.Exclude || len(selected.Insts) > len(d.insts) {
 		all := selected.All()

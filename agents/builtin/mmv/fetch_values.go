@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -33,7 +32,7 @@ func (a *agent) readValues(ctx context.Context) (changed bool, err error) {
 		for n < len(rest) && f.values[rest[n]].f == from {
 			n++
 		}
-		if err := agents.Checkpoint(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return false, err
 		}
 		if !a.readFile(ctx, from, rest[:n]) {
@@ -54,7 +53,7 @@ func (a *agent) readFile(ctx context.Context, f *file, list []int32) bool {
 	}
 	defer a.in.close()
 	for n, i := range list {
-		if a.checkpoint(ctx, n+1) != nil {
+		if a.ended(ctx, n+1) != nil {
 			return true // the caller ends, too
 		}
 		if err := a.readValue(&a.fetch.values[i]); err != nil {

@@ -101,7 +101,7 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 	}
 	byInst := make(map[int32]map[string]pdu.NamedLabel)
 	for _, f := range a.labeled[id.Serial()] {
-		if err := agents.Checkpoint(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for i := range f.labels {
@@ -118,7 +118,7 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 	sets := make([]pdu.LabelSet, len(d.insts))
 	var first error
 	for i, inst := range d.insts {
-		if err := a.checkpoint(ctx, i+1); err != nil {
+		if err := a.ended(ctx, i+1); err != nil {
 			return nil, err
 		}
 		sets[i] = pdu.LabelSet{Inst: inst.ID}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/internal/mmvformat"
 )
 
@@ -23,7 +22,7 @@ type loader struct {
 	work     int
 	sections []mmvformat.Section // of metrics, as far as they are in the file
 	offsets  []uint64            // of metrics
-	err      error               // of a checkpoint
+	err      error               // of the context
 	n        int
 	ctx      context.Context
 }
@@ -83,7 +82,7 @@ func checkHeader(b []byte, size int64) (h mmvformat.Header, err error) {
 }
 
 // load makes the contents of f, of which name, path, id, size, raw and header are set,
-// from its image. The error is that of a checkpoint: a file that checkHeader accepts
+// from its image. The error is that of the context: a file that checkHeader accepts
 // is accepted, without the parts that are wrong.
 func load(ctx context.Context, f *file, b image, agentName string) (problems, error) {
 	l := loader{image: b, file: f, prefix: agentName + ".", work: 2 * len(b), ctx: ctx}
@@ -187,7 +186,7 @@ func (l *loader) spend(n int) bool {
 // stopped is called for each entry.
 func (l *loader) stopped() bool {
 	if l.n++; l.n%1024 == 0 && l.err == nil {
-		l.err = agents.Checkpoint(l.ctx)
+		l.err = l.ctx.Err()
 	}
 	return l.err != nil
 }

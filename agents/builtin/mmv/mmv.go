@@ -239,7 +239,7 @@ func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]p
 	}
 	list := make([]pdu.Child, 0, len(n.children))
 	for i, c := range slices.Backward(n.children) {
-		if err := a.checkpoint(ctx, i); err != nil {
+		if err := a.ended(ctx, i); err != nil {
 			return nil, err
 		}
 		list = append(list, pdu.Child{Name: c.name, Leaf: c.leaf})
@@ -259,17 +259,17 @@ func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]s
 	var list []string
 	err := n.leaves(name, func(name string) error {
 		list = append(list, name)
-		return a.checkpoint(ctx, len(list))
+		return a.ended(ctx, len(list))
 	})
 	return list, err
 }
 
-// checkpoint is called for the i-th of many items.
-func (a *agent) checkpoint(ctx context.Context, i int) error {
+// ended is called for the i-th of many items.
+func (a *agent) ended(ctx context.Context, i int) error {
 	if i%64 != 0 {
 		return nil
 	}
-	return agents.Checkpoint(ctx)
+	return ctx.Err()
 }
 
 // isName reports whether s, with the prefix, can be the name of a metric.

@@ -10,13 +10,12 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/internal/mmvformat"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // rescan reads the directory and the files in it that have changed. If it returns an
-// error, which is that of a checkpoint, nothing has changed but what is known of
+// error, which is that of the context, nothing has changed but what is known of
 // files, so that the next rescan goes on from there.
 func (a *agent) rescan(ctx context.Context) error {
 	if a.forced {
@@ -42,7 +41,7 @@ func (a *agent) rescan(ctx context.Context) error {
 	var size, memory int64
 	var poll, flux []*entry
 	for _, name := range names {
-		if err := agents.Checkpoint(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		e, err := a.look(ctx, name, &size)

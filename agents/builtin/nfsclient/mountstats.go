@@ -98,11 +98,11 @@ func numbers(list []uint64, line []byte, max int) []uint64 {
 
 // A parser parses the lines of mountstats.
 type parser struct {
-	checkpoint func() error
-	ops        map[string]int // index into mount.ops, by the kernel's name
-	mounts     []*mount       // their memory
-	n          int            // number of mounts found
-	m          *mount         // whose lines follow; nil for a mount that is not of NFS
+	ended  func() error
+	ops    map[string]int // index into mount.ops, by the kernel's name
+	mounts []*mount       // their memory
+	n      int            // number of mounts found
+	m      *mount         // whose lines follow; nil for a mount that is not of NFS
 }
 
 func newParser() *parser {
@@ -113,8 +113,8 @@ func newParser() *parser {
 	return p
 }
 
-// begin prepares p for the first line. checkpoint is called for each mount.
-func (p *parser) begin(checkpoint func() error) { p.checkpoint, p.n, p.m = checkpoint, 0, nil }
+// begin prepares p for the first line. ended is called for each mount.
+func (p *parser) begin(ended func() error) { p.ended, p.n, p.m = ended, 0, nil }
 
 // found returns the mounts. Of those with the same mount point, only the last can be seen.
 func (p *parser) found() []*mount { return p.mounts[:p.n] }
@@ -173,7 +173,7 @@ func (p *parser) device(line []byte) error {
 		!is(7, "nfs") && !is(7, "nfs4") || !bytes.HasPrefix(w[8], []byte("statvers=")) {
 		return nil
 	}
-	if err := p.checkpoint(); err != nil {
+	if err := p.ended(); err != nil {
 		return err
 	}
 	if p.n == maxMounts {

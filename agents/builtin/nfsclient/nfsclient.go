@@ -80,7 +80,7 @@ const maxFile = 64 << 20
 //
 // C differs: the instances of a request for instances are those of the last fetch.
 func (h *host) read(_ context.Context, r *pmda.Request) error {
-	h.parser.begin(r.Checkpoint)
+	h.parser.begin(r.Err)
 	err := h.Path(h.File).Lines(maxFile, h.parser.line)
 	if errors.Is(err, syscall.EFBIG) {
 		return fmt.Errorf("%s has more than %d bytes", h.File, maxFile)

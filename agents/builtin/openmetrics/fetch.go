@@ -93,7 +93,7 @@ func (a *agent) put(ctx context.Context, id pdu.PMID, p *pdu.Profile, w *pdu.Res
 		any = m.insts.known > n
 		for i := range n {
 			if i%1024 == 1023 {
-				if err := agents.Checkpoint(ctx); err != nil {
+				if err := ctx.Err(); err != nil {
 					return err
 				}
 			}

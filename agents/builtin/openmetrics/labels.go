@@ -126,7 +126,7 @@ func (s *source) itemLabels(ctx context.Context, m *metric) ([]label, error) {
 	last := make([]uint64, len(labels)) // the numbers of the samples that they are of
 	for i, c := range m.cells {
 		if i%64 == 0 {
-			if err := agents.Checkpoint(ctx); err != nil {
+			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 		}
@@ -181,7 +181,7 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 	sets := make([]pdu.LabelSet, m.insts.known)
 	for i := range sets {
 		if i%64 == 0 {
-			if err := agents.Checkpoint(ctx); err != nil {
+			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 		}

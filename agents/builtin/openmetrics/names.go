@@ -81,7 +81,7 @@ func (a *agent) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string
 // Children implements [agents.Namer]. As from PCP's agent, the last name comes first.
 func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
 	a.lookUp(ctx, name)
-	list, err := a.names.Children(name, func() error { return agents.Checkpoint(ctx) })
+	list, err := a.names.Children(name, ctx.Err)
 	slices.Reverse(list)
 	return list, err
 }
@@ -89,7 +89,7 @@ func (a *agent) Children(ctx context.Context, _ agents.Origin, name string) ([]p
 // Traverse implements [agents.Namer].
 func (a *agent) Traverse(ctx context.Context, _ agents.Origin, name string) ([]string, error) {
 	a.lookUp(ctx, name)
-	list, err := a.names.Leaves(name, func() error { return agents.Checkpoint(ctx) })
+	list, err := a.names.Leaves(name, ctx.Err)
 	slices.Reverse(list)
 	return list, err
 }

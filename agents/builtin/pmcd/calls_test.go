@@ -121,9 +121,9 @@ func TestFetchEndsWithContext(t *testing.T) {
 	}
 }
 
-// What handles many clients or files calls agents.Checkpoint for each 64 of them, and ends
+// What handles many clients or files asks for the error of the context for each 64 of them, and ends
 // with the error that it returns.
-func TestCheckpoints(t *testing.T) {
+func TestEndsWithContext(t *testing.T) {
 	const n = 1000
 	h := newHost()
 	h.clients = nil
@@ -167,15 +167,15 @@ func TestCheckpoints(t *testing.T) {
 		if err := tt.call(testutil.OnErr(t.Context(), func() {
 			calls++
 			if n := len(a.files); n > 0 { // others would wait for the one that waits
-				t.Errorf("%s: %d slots for files are held during a checkpoint", tt.name, n)
+				t.Errorf("%s: %d slots for files are held when the context is looked at", tt.name, n)
 			}
 		})); err != nil || calls < n/64 {
-			t.Errorf("%s: %d checkpoints, want %d or more; %v", tt.name, calls, n/64, err)
+			t.Errorf("%s: %d looks at the context, want %d or more; %v", tt.name, calls, n/64, err)
 		}
 		calls = 0
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := tt.call(testutil.OnErr(ctx, func() { calls++; cancel() })); err != context.Canceled || calls != 1 {
-			t.Errorf("%s: %v after %d checkpoints, want %v after one", tt.name, err, calls, context.Canceled)
+			t.Errorf("%s: %v after %d looks at the context, want %v after one", tt.name, err, calls, context.Canceled)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type Host interface {
 
 	// Clients appends to dst, by ascending Seq, those of the connected clients whose
 	// Seq is an instance that p selects. There may be many: it calls
-	// agents.Checkpoint, and returns its error.
+	// the error of its context, and returns it.
 	Clients(ctx context.Context, dst []ClientInfo, p pdu.InDomProfile) ([]ClientInfo, error)
 
 	// ClientSeqs returns the Seq of each connected client, in ascending order.

@@ -225,18 +225,18 @@ func (f *fetch) stopped() bool {
 	return f.err != nil
 }
 
-// A pace calls agents.Checkpoint for every 64th item of long loops.
+// A pace asks for the error of the context for every 64th item of long loops.
 type pace struct {
 	ctx   context.Context
 	items int
 }
 
-// step is called for each item. It returns the error of agents.Checkpoint.
+// step is called for each item. It returns the error of Err of the context.
 func (p *pace) step() error {
 	if p.items++; p.items%64 != 0 {
 		return nil
 	}
-	return agents.Checkpoint(p.ctx)
+	return p.ctx.Err()
 }
 
 // boolWord returns 1 for true and 0 for false.

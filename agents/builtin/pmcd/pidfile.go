@@ -61,7 +61,7 @@ func (s slots) do(ctx context.Context, f func()) error {
 // At the end it calls use once more with the content of the file of the primary process and
 // its second instance; primaryPID is 0 if that is not wanted. size is more than such a file
 // has bytes. The error is that of ctx. A slot is held only while files are read, and not
-// during a checkpoint.
+// when the context is looked at.
 func (a *Agent) eachPIDFile(ctx context.Context, dir string, size int, p pdu.InDomProfile, primaryPID int32, use func(inst pdu.Inst, b []byte)) error {
 	files, err := a.pidFiles(ctx, dir)
 	if err != nil {

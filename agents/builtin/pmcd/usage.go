@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
@@ -119,7 +118,7 @@ func (f *fetch) countFiles(dir string) (n int) {
 	for {
 		names, err := d.Readdirnames(64)
 		n += len(names)
-		if f.err = agents.Checkpoint(f.ctx); err != nil || f.err != nil {
+		if f.err = f.ctx.Err(); err != nil || f.err != nil {
 			return n
 		}
 	}

@@ -105,7 +105,7 @@ func (h *host) read(_ context.Context, r *pmda.Request) error {
 	h.tools.Begin()
 	warning, n := "", 0
 	for _, name := range names {
-		if err := r.Checkpoint(); err != nil {
+		if err := r.Err(); err != nil {
 			return err
 		}
 		if name[0] == '.' {

@@ -207,16 +207,16 @@ func TestHost(t *testing.T) {
 	r.Want(map[string]string{"pmimport.hostname": name, "pmimport.timezone": "IST-5:30", "pmimport.zoneinfo": ":Area/Town"})
 }
 
-// A fetch that ends early leaves nothing behind. Each file is a checkpoint.
-func TestCheckpoints(t *testing.T) {
+// A fetch that ends early leaves nothing behind. Each file is a place where a fetch can end.
+func TestEndsWithContext(t *testing.T) {
 	files := map[string]string{"a": "version=1\n", "z": "version=2\n"}
 	start := func() *pmdatest.Harness { return newHarness(t, files).Harness }
-	few := pmdatest.CheckCheckpoints(t, start)
+	few := pmdatest.CheckEnds(t, start)
 	for i := range 70 {
 		files[fmt.Sprint("old", i)] = "pid=2147483647\n"
 	}
-	if many := pmdatest.CheckCheckpoints(t, start); many <= few {
-		t.Errorf("%d checkpoints with 72 files, %d with 2", many, few)
+	if many := pmdatest.CheckEnds(t, start); many <= few {
+		t.Errorf("%d looks at the context with 72 files, %d with 2", many, few)
 	}
 }
 

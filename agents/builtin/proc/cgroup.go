@@ -76,7 +76,7 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 	}
 	p.instances.beginScan()
 	for _, c := range p.list {
-		if err := p.checkpoint(); err != nil {
+		if err := p.ended(); err != nil {
 			return err
 		}
 		b, _ := sysfile.CutLine(p.text(c, "cpuacct.usage_percpu"))

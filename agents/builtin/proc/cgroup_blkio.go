@@ -125,7 +125,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 	}
 	b.devices.beginScan()
 	for _, g := range b.list {
-		if err := b.checkpoint(); err != nil {
+		if err := b.ended(); err != nil {
 			return err
 		}
 		all, _ := g.stats.(*blkStats)
@@ -203,7 +203,7 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	}
 	b.v2Devices.beginScan()
 	for _, g := range b.v2.list {
-		if err := b.checkpoint(); err != nil {
+		if err := b.ended(); err != nil {
 			return err
 		}
 		text := b.v2.text(g, "io.stat")

@@ -83,7 +83,7 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 		}
 		noPrefix := m.Version == 1 && slices.Contains(m.Options, "noprefix")
 		for _, d := range dirs {
-			if err := g.checkpoint(); err != nil {
+			if err := g.ended(); err != nil {
 				return err
 			}
 			d.noPrefix = noPrefix
@@ -122,7 +122,7 @@ func (m *mounts) walk(at cgroups.Mount) ([]*groupDir, error) {
 	n := 0 // of queue, that exist
 	var path []byte
 	for i := 0; i < len(queue) && n < maxGroups; i++ {
-		if err := m.checkpoint(); err != nil {
+		if err := m.ended(); err != nil {
 			return nil, err
 		}
 		d := queue[i]

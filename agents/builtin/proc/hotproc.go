@@ -116,7 +116,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 		return err
 	}
 	s.indom.list = slices.DeleteFunc(s.indom.list, func(p *process) bool {
-		if r.Checkpoint() != nil {
+		if r.Err() != nil {
 			return true // the list is not used
 		}
 		stat := p.record(formatStat)
@@ -126,8 +126,8 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 		scanned, ok := hot.samples[p.id]
 		return ok && stat.num(statStart) != scanned.start // another process has its number
 	})
-	if !s.indom.threads || r.Checkpoint() != nil {
-		return r.Checkpoint()
+	if !s.indom.threads || r.Err() != nil {
+		return r.Err()
 	}
 	s.indom.pids = s.indom.pids[:0]
 	for _, p := range s.indom.list {

@@ -68,7 +68,7 @@ func readGPU(p *process, r record) error {
 	var clients map[gpuClient]bool
 	var sums [numGPUFields]uint64
 	for _, fd := range fds {
-		if err := p.tree.checkpoint(); err != nil {
+		if err := p.tree.ended(); err != nil {
 			return err
 		}
 		if link, err := p.path("fd/").Num(fd).Link(); err != nil || !bytes.HasPrefix(link, []byte("/dev/dri/")) {

@@ -253,9 +253,9 @@ func readMemory(p *process, r record) error {
 }
 
 func countFDs(p *process, r record) error {
-	n, err := p.path("fd").CountFDs(p.tree.checkpoint)
+	n, err := p.path("fd").CountFDs(p.tree.ended)
 	if p.threads && sysfile.Process.Absent(err) {
-		n, err = p.tree.Path("/proc/").Num(p.id).Str("/fd").CountFDs(p.tree.checkpoint)
+		n, err = p.tree.Path("/proc/").Num(p.id).Str("/fd").CountFDs(p.tree.ended)
 	}
 	if err == nil {
 		r.set(0, n)

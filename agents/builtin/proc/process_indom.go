@@ -131,7 +131,7 @@ func (s *processIndom) findContainer(dir string) error {
 		dirs = append(dirs, dir)
 	}
 	for i := 0; i < len(dirs) && i < maxGroups; i++ {
-		if err := s.tree.checkpoint(); err != nil {
+		if err := s.tree.ended(); err != nil {
 			return err
 		}
 		s.addMembers(dirs[i])
@@ -173,7 +173,7 @@ const maxPIDs = 32 << 20
 // addThreads adds the threads of the processes in pids to pids.
 func (s *processIndom) addThreads() error {
 	for _, pid := range s.pids[:len(s.pids):len(s.pids)] {
-		if err := s.tree.checkpoint(); err != nil {
+		if err := s.tree.ended(); err != nil {
 			return err
 		}
 		add := func(name []byte, _ byte) {
@@ -233,7 +233,7 @@ func (s *processIndom) updateNamed(pids []int32) error {
 	s.scan++
 	s.list = s.list[:0]
 	for _, pid := range pids {
-		if err := s.tree.checkpoint(); err != nil {
+		if err := s.tree.ended(); err != nil {
 			return err
 		}
 		p := s.process(pid)

@@ -47,7 +47,7 @@ func readNUMA(p *process, r record) error {
 			return syscall.EFBIG
 		}
 		nodes = addMapping(nodes, line, p.tree.pageSize/1024, huge)
-		return p.tree.checkpoint()
+		return p.tree.ended()
 	})
 	p.tree.nodes = nodes
 	if errors.Is(err, syscall.EFBIG) || err == nil && len(nodes) == 0 {

@@ -20,7 +20,7 @@ const (
 func (q *runq) count(list []*process) error {
 	*q = runq{}
 	for _, p := range list {
-		if err := p.tree.checkpoint(); err != nil {
+		if err := p.tree.ended(); err != nil {
 			return err
 		}
 		r := p.record(formatStat)

@@ -295,19 +295,19 @@ func TestLargeProcesses(t *testing.T) {
 	}
 }
 
-// Descriptors that are listed are checkpoints.
+// Descriptors that are listed are places where a fetch can end.
 func TestManyDescriptors(t *testing.T) {
 	root := composedTree(t)
 	withoutThread(t, root)
 	r := newHarness(t, Options{Root: root})
-	fetch := func() (checkpoints int) {
-		ctx := testutil.OnErr(t.Context(), func() { checkpoints++ })
+	fetch := func() (looks int) {
+		ctx := testutil.OnErr(t.Context(), func() { looks++ })
 		var w pdu.ResultWriter
 		w.Reset(nil, 0)
 		if err := r.Agent.Fetch(ctx, &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.fd.count")}, Profile: &pdu.Profile{}}, &w); err != nil {
 			t.Fatal(err)
 		}
-		return checkpoints
+		return looks
 	}
 	fetch()
 	few := fetch()
@@ -317,7 +317,7 @@ func TestManyDescriptors(t *testing.T) {
 		}
 	}
 	if many := fetch(); many < few+10 {
-		t.Errorf("%d checkpoints, with few descriptors %d", many, few)
+		t.Errorf("%d looks at the context, with few descriptors %d", many, few)
 	}
 	r.Want(map[string]string{"proc.fd.count": "100=642"})
 }
@@ -344,7 +344,7 @@ func TestLargeProcessesEndEarly(t *testing.T) {
 		w.Reset(nil, 0)
 		err := r.Agent.Fetch(ctx, &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID(name)}, Profile: &pdu.Profile{}}, &w)
 		if !errors.Is(err, context.Canceled) || calls != 5 {
-			t.Errorf("%s: %v after %d checkpoints", name, err, calls)
+			t.Errorf("%s: %v after %d looks at the context", name, err, calls)
 		}
 	}
 }

@@ -31,13 +31,13 @@ type tree struct {
 	nodes      []nodeMemory // of the last process that readNUMA has read
 }
 
-// checkpoint is called for each item of what may be long. It returns the error of
-// Request.Checkpoint.
-func (t *tree) checkpoint() error {
+// ended is called for each item of what may be long. It returns the error of
+// Request.Err.
+func (t *tree) ended() error {
 	if t.current == nil {
 		return nil
 	}
-	return t.current.Checkpoint()
+	return t.current.Err()
 }
 
 // hidesPrivate reports whether the client may not see the private files of p,

@@ -131,7 +131,7 @@ const maxInactive = 10000
 // refresh sets the instances. As with pmdaroot, ids begin at 0 at each start of the agent, in the
 // order in which containers are found.
 func (a *agent) refresh(_ context.Context, r *pmda.Request) error {
-	if err := r.Checkpoint(); err != nil {
+	if err := r.Err(); err != nil {
 		return err
 	}
 	a.insts.Each(func(_ int32, _ string, data any) bool {

@@ -109,12 +109,12 @@ func TestSomeEndsWithContext(t *testing.T) {
 	calls := 0
 	none := func(i Info) { t.Errorf("client %d", i.Seq) }
 	if err := s.Some(testutil.OnErr(t.Context(), func() { calls++ }), p, none); err != nil || calls != n/64 {
-		t.Errorf("%v after %d checkpoints, want %d", err, calls, n/64)
+		t.Errorf("%v after %d looks at the context, want %d", err, calls, n/64)
 	}
 	calls = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx = testutil.OnErr(ctx, func() { calls++; cancel() })
 	if err := s.Some(ctx, p, none); err != context.Canceled || calls != 1 {
-		t.Errorf("%v after %d checkpoints, want %v after one", err, calls, context.Canceled)
+		t.Errorf("%v after %d looks at the context, want %v after one", err, calls, context.Canceled)
 	}
 }

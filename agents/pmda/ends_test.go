@@ -28,7 +28,7 @@ func (v *visited) Each(yield func(int32, string, any) bool) {
 }
 
 // Every method that handles many items ends within 64 of them when its context ends, with
-// the error of the context, and calls agents.Checkpoint for every 64 items.
+// the error of the context, and asks for the error of the context for every 64 items.
 func TestMethodsEndWithContext(t *testing.T) {
 	const n, every = 100000, 64
 	insts := &visited{List: numbered(n)}
@@ -43,7 +43,7 @@ func TestMethodsEndWithContext(t *testing.T) {
 	slow.Source = &pmda.Source{Read: func(_ context.Context, r *pmda.Request) error {
 		for range n {
 			items++
-			if err := r.Checkpoint(); err != nil {
+			if err := r.Err(); err != nil {
 				return err
 			}
 		}
@@ -112,14 +112,14 @@ func TestMethodsEndWithContext(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := tt.n / every; calls < want {
-				t.Errorf("%d checkpoints, want %d or more", calls, want)
+				t.Errorf("%d looks at the context, want %d or more", calls, want)
 			}
 			insts.n, values, labels, items = 0, 0, 0, 0
 			calls = 0
 			ctx, cancel := context.WithCancel(t.Context())
 			ctx = testutil.OnErr(ctx, func() { calls++; cancel() })
 			if err := tt.call(ctx); err != context.Canceled || calls != 1 {
-				t.Errorf("after the context has ended: %v after %d checkpoints, want %v after one", err, calls, context.Canceled)
+				t.Errorf("after the context has ended: %v after %d looks at the context, want %v after one", err, calls, context.Canceled)
 			}
 			if most := max(insts.n, values, labels, items); most > every {
 				t.Errorf("%d items were handled, want %d at most", most, every)

@@ -3,7 +3,7 @@ package testutil
 import "context"
 
 // OnErr returns a copy of ctx whose Err calls f, unless ctx has ended. So f is called at
-// each agents.Checkpoint.
+// each Err of the context.
 func OnErr(ctx context.Context, f func()) context.Context { return onErr{ctx, f} }
 
 type onErr struct {

@@ -12,13 +12,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// CheckCheckpoints checks fetches that end early, at different calls of
-// agents.Checkpoint: the fetch returns the error of the context without further calls, and
+// CheckEnds checks fetches that end early, at different calls of
+// Err of its context: the fetch returns the error of the context without further calls, and
 // leaves nothing behind. Later fetches have the instances and values of an agent of which
 // no fetch has ended early. It fetches a metric of each cluster and instance domain, and
 // returns the number of calls in complete fetches. start starts an agent, whose
 // values must not differ from fetch to fetch otherwise.
-func CheckCheckpoints(t *testing.T, start func() *Harness) (calls int) {
+func CheckEnds(t *testing.T, start func() *Harness) (calls int) {
 	t.Helper()
 	type group struct {
 		cluster int
@@ -52,11 +52,11 @@ func CheckCheckpoints(t *testing.T, start func() *Harness) (calls int) {
 		for ends := 1; ends < n+3; ends += max(n/3, 1) { // the first fetch makes more calls
 			ended := start()
 			if _, calls := ended.fetchUntil(name, ends); calls > ends {
-				t.Errorf("%s: %d checkpoints after the context had ended", name, calls-ends)
+				t.Errorf("%s: %d looks at the context after the context had ended", name, calls-ends)
 			}
 			for range 2 {
 				if got, _ := ended.fetchUntil(name, 0); !reflect.DeepEqual(got, want) {
-					t.Errorf("%s: after a fetch that ended at checkpoint %d there are %d values (error %v); else there are %d (error %v)",
+					t.Errorf("%s: after a fetch that ended at look %d at its context there are %d values (error %v); else there are %d (error %v)",
 						name, ends, len(got.Values), got.Err, len(want.Values), want.Err)
 				}
 				ended.fetchUntil(name, ends)
@@ -67,7 +67,7 @@ func CheckCheckpoints(t *testing.T, start func() *Harness) (calls int) {
 }
 
 // fetchUntil fetches all instances of a metric. The context ends at the given call of
-// agents.Checkpoint; 0 is never. It returns the number of calls.
+// its Err; 0 is never. It returns the number of calls.
 func (h *Harness) fetchUntil(name string, ends int) (set pdu.ValueSet, calls int) {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
