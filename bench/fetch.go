@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
@@ -123,7 +124,7 @@ func (r *run) fetchLoad(n int, all bool, ids ...pdu.PMID) (load, error) {
 			return err
 		}
 		if len(b) == length || length > 0 && !all {
-			return pdu.CheckResult(b, ids)
+			return relay.CheckResult(b, ids)
 		}
 		sets, err := valuesOf(b, ids)
 		if err != nil {

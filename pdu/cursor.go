@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
 )
 
 // A decoder reads one PDU. It keeps the first failure in err. After that all reads
@@ -145,7 +147,7 @@ func resize[T any](s []T, n int) []T {
 }
 
 // pad4 rounds n up to whole words.
-func pad4(n int) int { return (n + 3) &^ 3 }
+func pad4(n int) int { return pduformat.Pad4(n) }
 
 // An encoder appends one PDU to b. Like a decoder, it keeps the first failure.
 type encoder struct {

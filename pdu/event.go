@@ -1,6 +1,10 @@
 package pdu
 
-import "math"
+import (
+	"math"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
+)
 
 // Flags of an event record (PM_EVENT_FLAG_*, pmapi.h).
 const (
@@ -140,7 +144,7 @@ func AppendEvents(b []byte, typ MetricType, recs []EventRecord) ([]byte, error) 
 
 // maxBlock is the largest value block or event parameter, in bytes. Its length has 24
 // bits, and includes the word with the length.
-const maxBlock = 0xffffff
+const maxBlock = pduformat.MaxBlock
 
 // blockHead appends the first word of a block whose value has n bytes.
 func (e *encoder) blockHead(typ MetricType, n int) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
 )
 
 // Type is a PDU type code. The values are from libpcp.h (PDU_*).
@@ -51,7 +53,7 @@ func (t Type) String() string {
 }
 
 // HeaderLen is the length of a PDU header, in bytes.
-const HeaderLen = 12
+const HeaderLen = pduformat.HeaderLen
 
 // A Message is the body of one PDU. It is implemented only in this package.
 type Message interface {
@@ -154,9 +156,6 @@ func Header(b []byte) (n int32, t Type, from int32) {
 		Type(binary.BigEndian.Uint32(b[4:])),
 		int32(binary.BigEndian.Uint32(b[8:]))
 }
-
-// SetFrom sets the sender in the header of the PDU b.
-func SetFrom(b []byte, from int32) { binary.BigEndian.PutUint32(b[8:], uint32(from)) }
 
 // unknown is the Message of a type this package does not know.
 type unknown Type

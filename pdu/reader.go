@@ -3,11 +3,12 @@ package pdu
 import (
 	"encoding/binary"
 	"io"
-	"math"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
 )
 
 // maxLen is the longest PDU that libpcp accepts, in bytes.
-const maxLen = math.MaxInt32 - 1024
+const maxLen = pduformat.MaxLen
 
 // Frame checks the header of the PDU at the start of b and returns the length of
 // the PDU in bytes, which may be more than len(b). It returns 0 if b is shorter

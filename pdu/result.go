@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
 )
 
 // A Result has the values of metrics at one time: one ValueSet for each requested PMID,
@@ -65,16 +67,16 @@ type Value struct {
 
 // Bytes in front of the first value set.
 const (
-	resultHeaderLen  = HeaderLen + 12
-	highResHeaderLen = HeaderLen + 20
+	resultHeaderLen  = pduformat.ResultHeaderLen
+	highResHeaderLen = pduformat.HighResHeaderLen
 )
 
 // Bytes of a value set in front of its values, without and with any, and of a
 // value.
 const (
-	emptySetLen = 8
-	setLen      = 12
-	valueLen    = 8
+	emptySetLen = pduformat.EmptySetLen
+	setLen      = pduformat.SetLen
+	valueLen    = pduformat.ValueLen
 )
 
 // Type implements Message.
@@ -180,7 +182,7 @@ func (e *encoder) sets(sets []ValueSet) {
 // sets reads n value sets into the memory of old.
 func (d *decoder) sets(old []ValueSet, n int) []ValueSet {
 	sets := resize(old, n)
-	bs := blocks{low: len(d.b)}
+	bs := pduformat.NewBlocks(len(d.b))
 	for i := range sets {
 		vs := &sets[i]
 		*vs = ValueSet{PMID: PMID(d.u32()), Values: vs.Values[:0]}
@@ -204,7 +206,7 @@ func (d *decoder) sets(old []ValueSet, n int) []ValueSet {
 			if d.err != nil {
 				break
 			}
-			if !bs.add(d.b, word) {
+			if !bs.Add(d.b, word) {
 				d.fail(ErrOffset)
 				break
 			}
@@ -215,43 +217,13 @@ func (d *decoder) sets(old []ValueSet, n int) []ValueSet {
 		}
 	}
 	if d.err == nil {
-		if err := bs.check(d.b, d.off); err != nil {
-			d.fail(err)
+		switch start, end := bs.Follow(d.off, len(d.b)); {
+		case !start:
+			d.fail(ErrOffset)
+		case !end:
+			d.fail(ErrLength)
 		}
 		d.skip()
 	}
 	return sets
-}
-
-// blocks checks the value blocks of a PDU while its value sets are read. As libpcp
-// does, it checks that the lowest block starts at the end of the sets, and that the
-// sizes add up to the rest of the PDU. It does not check that blocks do not overlap:
-// with these sizes a copy cannot be larger than the PDU.
-type blocks struct {
-	low  int // start of the lowest one, or the end of the PDU
-	size int // of all blocks, with padding
-}
-
-// add adds the block that starts at a word of b. It reports false if there is no valid
-// block.
-func (bs *blocks) add(b []byte, word uint32) bool {
-	if word < HeaderLen/4 || word >= uint32(len(b)/4) {
-		return false
-	}
-	off := int(word) * 4
-	n := int(binary.BigEndian.Uint32(b[off:]) & maxBlock)
-	bs.low = min(bs.low, off)
-	bs.size += pad4(n)
-	return n >= 4 && n <= len(b)-off && bs.size <= len(b)
-}
-
-// check checks the sizes. off is the end of the value sets.
-func (bs *blocks) check(b []byte, off int) error {
-	switch {
-	case bs.low != off && bs.size > 0:
-		return ErrOffset
-	case off+bs.size != len(b):
-		return ErrLength
-	}
-	return nil
 }

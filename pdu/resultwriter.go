@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
 )
 
 // Mistakes in the use of a [ResultWriter].
@@ -29,10 +31,6 @@ type ResultWriter struct {
 	nBefore int      // bytes of these
 	max     int      // bytes, or 0
 	err     error
-
-	joined   int      // bytes of the sets that will be moved; 0 if there are other values
-	tails    [][]byte // their value blocks
-	tailsLen int      // bytes of all of them
 }
 
 // Reset starts a Result PDU sent by from at the end of b. A PDU that w has not
@@ -57,10 +55,8 @@ func (w *ResultWriter) reset(b []byte, t Type, from int32, headerLen int) {
 	w.forget()
 }
 
-// forget lets go of what was joined, and of large memory.
+// forget lets go of large memory.
 func (w *ResultWriter) forget() {
-	clear(w.tails)
-	w.joined, w.tails, w.tailsLen = 0, w.tails[:0], 0
 	clear(w.before)
 	w.before, w.nBefore = w.before[:0], 0
 }
@@ -75,9 +71,6 @@ func (w *ResultWriter) Limit(max int) { w.max = max }
 // full reports whether the limit is passed, and makes that the failure.
 func (w *ResultWriter) full() bool {
 	n := len(w.b) - w.start + w.nBefore + len(w.blocks)
-	if w.joined > 0 {
-		n = w.body - w.start + w.joined + w.tailsLen
-	}
 	if w.max == 0 || n <= w.max {
 		return false
 	}
@@ -95,7 +88,8 @@ func (w *ResultWriter) SetTime(sec, usec int32) {
 		w.fail(ErrUnknownType)
 		return
 	}
-	SetResultTime(w.b[w.start:], sec, usec)
+	binary.BigEndian.PutUint32(w.b[w.start+HeaderLen:], uint32(sec))
+	binary.BigEndian.PutUint32(w.b[w.start+HeaderLen+4:], uint32(usec))
 }
 
 // SetHighResTime sets the time of a HighResResult.
@@ -104,7 +98,8 @@ func (w *ResultWriter) SetHighResTime(sec, nsec int64) {
 		w.fail(ErrUnknownType)
 		return
 	}
-	SetHighResTime(w.b[w.start:], sec, nsec)
+	binary.BigEndian.PutUint64(w.b[w.start+HeaderLen+4:], uint64(sec))
+	binary.BigEndian.PutUint64(w.b[w.start+HeaderLen+12:], uint64(nsec))
 }
 
 // Len reports the number of value sets so far.
@@ -127,7 +122,7 @@ func (w *ResultWriter) Fail(id PMID, code Errno) {
 	w.open = 0
 }
 
-// Begin starts the value set of a metric. The next Begin, Fail, Move or Finish ends
+// Begin starts the value set of a metric. The next Begin, Fail or Finish ends
 // it. A value set may have no values.
 func (w *ResultWriter) Begin(id PMID) {
 	if w.full() {
@@ -192,7 +187,7 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 	w.full()
 	n := len(w.b) - w.start
 	blocks := w.nBefore + len(w.blocks)
-	total := int64(n) + int64(blocks) + int64(w.tailsLen)
+	total := int64(n) + int64(blocks)
 	if total > math.MaxInt32 {
 		w.fail(ErrTooLong)
 	}
@@ -202,26 +197,20 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 		typ = TypeHighResResult
 		count = w.b[w.start+HeaderLen:]
 	}
-	if w.joined > 0 && (w.joined != len(w.b)-w.body || blocks > 0) {
-		w.fail(ErrLength)
-	}
 	if w.err != nil {
 		return w.b[:w.start], &ParseError{Type: typ, Off: n, Err: w.err}
 	}
 	binary.BigEndian.PutUint32(w.b[w.start:], uint32(total))
 	binary.BigEndian.PutUint32(count, uint32(w.sets))
-	if blocks > 0 { // and nothing was joined
+	if blocks > 0 {
 		// So far offsets count from the first block.
-		rebase(w.b[w.body:], w.sets, uint32(n/4))
+		pduformat.Rebase(w.b[w.body:], w.sets, uint32(n/4))
 	}
-	w.b = slices.Grow(w.b, blocks+w.tailsLen)
+	w.b = slices.Grow(w.b, blocks)
 	for _, c := range w.before {
 		w.b = append(w.b, c...)
 	}
 	w.b = append(w.b, w.blocks...)
-	for _, t := range w.tails {
-		w.b = append(w.b, t...)
-	}
 	w.open = 0
 	return w.b, nil
 }

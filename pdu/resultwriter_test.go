@@ -92,9 +92,6 @@ func TestResultWriterValues(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(m, want) {
 		t.Errorf("got %+v, %v\nwant %+v", m, err, want)
 	}
-	if err := CheckResult(b, []PMID{1, 2, 3}); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestResultWriterRefuses(t *testing.T) {
@@ -128,12 +125,6 @@ func TestResultWriterRefuses(t *testing.T) {
 				w.Fail(1, ErrnoPMID)
 			}
 			w.Finish()
-		}, ErrTooLong},
-		{"joined sets beyond the limit", func(w *ResultWriter) {
-			sets, ids := joinable(t)
-			w.Limit(len(sets.pdu) - 1)
-			w.Join(sets)
-			w.Move(sets, len(ids))
 		}, ErrTooLong},
 		{"positive code", func(w *ResultWriter) { w.Fail(1, 1) }, ErrField},
 		{"time of high resolution", func(w *ResultWriter) { w.SetHighResTime(1, 1) }, ErrUnknownType},
@@ -169,130 +160,6 @@ func TestResultWriterAllocs(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(10, fill); n > 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// The value sets of two results and of an agent without values are joined in one
-// result without decoding.
-func TestMove(t *testing.T) {
-	src := unhex(t, messages[len(messages)-1].wire)
-	_, m, err := Parse(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sets := m.(*Result).Sets
-	open := func(s *Sets) {
-		if err := s.Open(bytes.Clone(src), pmids(sets)); err != nil { // Move writes to it
-			t.Fatal(err)
-		}
-	}
-	var w ResultWriter
-	var s1, s2, failed Sets // which are used again
-	for _, reset := range []func([]byte, int32){w.Reset, w.ResetHighRes} {
-		reset([]byte("x"), 7)
-		open(&s1)
-		open(&s2)
-		failed.Fail(pmids(sets), ErrnoAgain)
-		for _, s := range []*Sets{&s1, &failed, &s2} {
-			w.Join(s)
-		}
-		var want []ValueSet
-		w.Move(&s1, 0)
-		for rest := sets; len(rest) > 0; {
-			some := rest[:min(len(rest), 1+len(want))] // one, then several
-			w.Move(&s1, len(some))
-			w.Move(&s2, len(some))
-			w.Move(&failed, len(some))
-			want = append(append(want, some...), some...)
-			for _, vs := range some {
-				want = append(want, ValueSet{PMID: vs.PMID, Err: ErrnoAgain})
-			}
-			rest = rest[len(some):]
-		}
-		b, err := w.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []ValueSet
-		switch _, m, err := Parse(b[1:]); m := m.(type) {
-		case *Result:
-			got = m.Sets
-		case *HighResResult:
-			got = m.Sets
-		default:
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("got  %+v\nwant %+v", got, want)
-		}
-	}
-
-	tests := []struct {
-		name  string
-		moved int
-		other func()
-	}{
-		{"not all", len(sets) - 1, func() {}},
-		{"others", len(sets), func() { w.Fail(1, 0) }},
-		{"others of the same length", len(sets) - 1, func() { w.Begin(1); w.Uint64(NoInst, MetricU64, 1) }},
-	}
-	for _, tt := range tests {
-		open(&s1)
-		w.Reset(nil, 0)
-		w.Join(&s1)
-		w.Move(&s1, tt.moved)
-		tt.other()
-		if _, err := w.Finish(); !errors.Is(err, ErrLength) {
-			t.Errorf("%s: got %v, want %v", tt.name, err, ErrLength)
-		}
-	}
-	w.Reset(nil, 0) // and nothing of it is left
-	w.Begin(1)
-	w.Uint64(NoInst, MetricU64, 1)
-	if b, err := w.Finish(); err != nil || CheckResult(b, []PMID{1}) != nil {
-		t.Errorf("used again: %x, %v", b, err)
-	}
-	s1.Fail(pmids(sets), 0) // nor of what was opened
-	w.Reset(nil, 0)
-	w.Join(&s1)
-	w.Move(&s1, len(sets))
-	if b, err := w.Finish(); err != nil || CheckResult(b, pmids(sets)) != nil {
-		t.Errorf("failed: %x, %v", b, err)
-	}
-}
-
-// joinable returns the sets of a Result PDU.
-func joinable(t *testing.T) (*Sets, []PMID) {
-	t.Helper()
-	var w ResultWriter
-	w.Reset(nil, 0)
-	ids := []PMID{1, 2}
-	for _, id := range ids {
-		w.Begin(id)
-		w.Uint64(NoInst, MetricU64, 1)
-	}
-	b, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(Sets)
-	if err := s.Open(b, ids); err != nil {
-		t.Fatal(err)
-	}
-	return s, ids
-}
-
-// Joined sets that are not longer than the limit are moved.
-func TestLimitOfJoinedSets(t *testing.T) {
-	sets, ids := joinable(t)
-	var w ResultWriter
-	w.Limit(len(sets.pdu))
-	w.Reset(nil, 0)
-	w.Join(sets)
-	w.Move(sets, 1)
-	w.Move(sets, len(ids)-1)
-	if b, err := w.Finish(); err != nil || len(b) != len(sets.pdu) {
-		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -217,7 +218,7 @@ func TestServerEndContext(t *testing.T) {
 func TestServerKeepsProfile(t *testing.T) {
 	a := new(recordingAgent)
 	fetch := encode(t, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{metricID}})
-	pdu.SetFrom(fetch, 5)
+	relay.SetFrom(fetch, 5)
 	input := append(encode(t, &pdu.Profile{Context: 3}), fetch...)
 	input = append(append(input, rawPDU(pdu.TypeProfile, "abcd")...), fetch...)
 	replies, _, err := serveScript(t, a, input)

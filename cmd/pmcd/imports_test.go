@@ -33,7 +33,7 @@ daemon: daemon/internal/agentset daemon/internal/clients daemon/internal/conn da
   pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
 docs/docstest:
 etc:
-pdu:
+pdu: internal/pduformat
 pdu/pdutest: pdu
 pdu/pmapi: pdu github.com/xdg-go/scram
 pmcdconf: access pdu pmcdconf/regular
@@ -71,6 +71,7 @@ saslhelper: ./launch/child
 # Files and protocols that two packages know.
 mmvformat: pmcdconf/pcpconf
 nametree: pdu
+pduformat:
 pmdaroot: pdu pmcdconf/pcpconf
 pmdaroot/roottest: pdu
 savefile: ./safepath
@@ -78,6 +79,7 @@ tracepdu:
 # How pmcd reaches an agent.
 fairqueue:
 rawio:
+relay: ./pduformat pdu
 responder: agents pdu
 transport: ./fairqueue ./responder agents pdu
 transport/container: ./transport pdu
@@ -132,7 +134,7 @@ xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache 
 in daemon/internal
 agentset: ./diag access internal/logtext internal/safepath internal/transport internal/wire pdu pmcdconf
 agentsettest: ./agentset ./diag ./routes agents internal/testutil internal/transport internal/wire pdu pmcdconf pmnsload
-calls: ./agentset ./clients ./diag ./routes ./slots agents internal/transport pdu
+calls: ./agentset ./clients ./diag ./routes ./slots agents internal/transport pdu internal/relay
 clients: ./agentset ./conn ./diag ./routes access internal/fairqueue internal/logtext internal/transport pdu
 conn: ./quota internal/fairqueue internal/rawio internal/safepath pdu golang.org/x/sys
 diag: internal/logtext internal/transport pdu
@@ -140,15 +142,15 @@ labels: ./diag pdu pmcdconf/hostlabels pmcdconf/regular
 logtest: internal/logtext
 reload: ./agentset ./diag ./labels ./routes ./session ./tlspolicy access internal/logtext
   pdu pmcdconf pmcdconf/hostlabels pmcdconf/regular pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
-names: ./agentset ./calls ./clients ./routes internal/transport pdu pmnsload
+names: ./agentset ./calls ./clients ./routes internal/transport pdu pmnsload internal/relay
 quota: internal/fairqueue
-repeated: pdu
+repeated: pdu internal/pduformat
 routes: ./agentset pmnsload
 tlspolicy: pmcdconf pmcdconf/regular pmcdconf/tlsconf
 slots: internal/fairqueue
 sasl: ./diag internal/fairqueue internal/logtext pdu
 session: ./agentset ./calls ./clients ./conn ./diag ./labels ./names ./quota ./repeated ./routes ./sasl ./slots ./tlspolicy access
-  internal/fairqueue internal/logtext internal/transport pdu
+  internal/fairqueue internal/logtext internal/transport pdu internal/relay
 
 # The programs pmcd and pmcdctl put these packages together: a package that must know
 # neither the options (cli) nor the daemon gets what it needs from them.
@@ -207,21 +209,21 @@ web: github.com/prometheus/client_model github.com/prometheus/common golang.org/
 // directly or not. It is short because a plugin must be built with the same version of all
 // of it.
 var mayDependOn = map[string][]string{
-	"pdu":    nil,
+	"pdu":    {"internal/pduformat"},
 	"access": nil,
 	"pdu/pmapi": {
-		"pdu", "github.com/xdg-go/scram", "github.com/xdg-go/stringprep", "golang.org/x/text",
+		"internal/pduformat", "pdu", "github.com/xdg-go/scram", "github.com/xdg-go/stringprep", "golang.org/x/text",
 	},
-	"pmcdconf": {"access", "pdu", "pmcdconf/regular"},
-	"pmnsload": {"pdu", "pmcdconf/regular"},
-	"agents":   {"pdu"},
+	"pmcdconf": {"access", "internal/pduformat", "pdu", "pmcdconf/regular"},
+	"pmnsload": {"internal/pduformat", "pdu", "pmcdconf/regular"},
+	"agents":   {"internal/pduformat", "pdu"},
 	"agents/mmv": {
-		"internal/mmvformat", "internal/safepath", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
+		"internal/mmvformat", "internal/safepath", "internal/pduformat", "pdu", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
-	"agents/pmda":  {"agents", "internal/nametree", "pdu"},
+	"agents/pmda":  {"agents", "internal/nametree", "internal/pduformat", "pdu"},
 	"agents/trace": {"internal/tracepdu"},
 	"agents/serve": {
-		"agents", "internal/responder", "internal/logfile", "internal/logtext", "internal/safepath", "agents/serve/getopt", "pdu",
+		"agents", "internal/responder", "internal/logfile", "internal/logtext", "internal/safepath", "agents/serve/getopt", "internal/pduformat", "pdu",
 		"pmcdconf/debugopt", "pmcdconf/pcpconf", "pmcdconf/regular",
 	},
 }

@@ -3,7 +3,7 @@ package calls
 import (
 	"sync"
 
-	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/internal/relay"
 )
 
 const (
@@ -22,7 +22,7 @@ func (c *Caller) Clear() (bytes int) {
 	c.Config, c.Client, c.Slot, c.Coroutine, c.Routes, c.pooled = nil, nil, nil, nil, nil, 0
 	c.call.Key, c.call.Waiter = nil, nil
 	if c.Result.Cap() > MaxKept {
-		c.Result = pdu.ResultWriter{}
+		c.Result = relay.ResultWriter{}
 	}
 	for _, b := range []*[]byte{&c.Out, &c.Req, &c.Ans} {
 		if cap(*b) > MaxKept {
@@ -51,7 +51,7 @@ func (c *Caller) FreeLarge() {
 		}
 	}
 	if c.Result.Cap() > MaxNormal {
-		c.Result = pdu.ResultWriter{}
+		c.Result = relay.ResultWriter{}
 	}
 	for i := range c.Subs[:cap(c.Subs)] {
 		if p := &c.Subs[:cap(c.Subs)][i]; p.bytes() > MaxNormal/8 {
@@ -67,7 +67,7 @@ func (s *Sub) bytes() int {
 
 // free frees the buffers of s.
 func (s *Sub) free() {
-	s.Req, s.Reply, s.Sets, s.Fetch.PMIDs, s.Store = nil, nil, pdu.Sets{}, nil, nil
+	s.Req, s.Reply, s.Sets, s.Fetch.PMIDs, s.Store = nil, nil, relay.Sets{}, nil, nil
 }
 
 // replyBuffers are the large buffers for replies of Callers that wait for their turns at
@@ -84,7 +84,7 @@ func (c *Caller) BeforeWait(sent bool) {
 		return
 	}
 	if c.Result.Cap() > MaxNormal || cap(c.Out) > MaxNormal {
-		c.Result = pdu.ResultWriter{} // may write to the memory of Out
+		c.Result = relay.ResultWriter{} // may write to the memory of Out
 	}
 	c.toPool(&c.Out, len(c.Out)) // the beginning of the reply
 	c.toPool(&c.Ans, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/slots"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -37,12 +38,12 @@ type Caller struct {
 	MayBlock  bool                 // see transport.Call
 	Routes    *routes.Table        // for the current request
 
-	Out    []byte           // the reply to the client
-	Result pdu.ResultWriter // writes to Out
-	Req    []byte           // a request to an agent
-	Ans    []byte           // its answer
-	call   transport.Call   // with Req and Ans
-	pooled int              // how many buffers BeforeWait has put into replyBuffers
+	Out    []byte             // the reply to the client
+	Result relay.ResultWriter // writes to Out
+	Req    []byte             // a request to an agent
+	Ans    []byte             // its answer
+	call   transport.Call     // with Req and Ans
+	pooled int                // how many buffers BeforeWait has put into replyBuffers
 
 	Subs   []Sub                 // of a request for several agents
 	subOf  [routes.Domains]int16 // index in Subs plus 1; 0 between requests
@@ -224,7 +225,7 @@ func (c *Caller) AppendReply(a *agentset.Agent, conn *agentset.Conn, call *trans
 
 // Answer returns the reply that Ask has received, as the reply to the client.
 func (c *Caller) Answer() []byte {
-	pdu.SetFrom(c.Ans, 0)
+	relay.SetFrom(c.Ans, 0)
 	return c.Ans
 }
 

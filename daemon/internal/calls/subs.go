@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -19,7 +20,7 @@ type Sub struct {
 	Call   transport.Call
 	Req    []byte
 	Reply  []byte
-	Sets   pdu.Sets
+	Sets   relay.Sets
 	Store  []pdu.ValueSet // of a store
 	Err    pdu.Errno      // in place of values
 

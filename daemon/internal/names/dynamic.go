@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/daemon/internal/calls"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -66,7 +67,7 @@ const askAhead = 16
 // dynamic roots before it waits for the first. A root whose agent does not give the
 // names below it is itself in the list, as if it were a leaf, and the rest is
 // complete. PM_ERR_NAME says that there is nothing below the root.
-func (r Request) addNames(out *pdu.NamesWriter, runs []pmnsload.Stretch) {
+func (r Request) addNames(out *relay.NamesWriter, runs []pmnsload.Stretch) {
 	c := r.Calls
 	defer c.Reset()
 	c.Subs = slices.Grow(c.Subs[:0], askAhead) // calls in progress must not move

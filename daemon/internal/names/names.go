@@ -4,6 +4,7 @@ package names
 
 import (
 	"github.com/gopcp/pmcd/daemon/internal/calls"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -129,7 +130,7 @@ func (r Request) Traverse(b []byte) ([][]byte, error) {
 		b, err := r.traverseDynamic(pmnsload.DynamicRoot{Name: e.Name, Domain: e.Domain}, &m)
 		return [][]byte{b}, err
 	}
-	var names pdu.NamesWriter
+	var names relay.NamesWriter
 	names.Limit(c.Config.MaxReply)
 	names.Reset(c.Out)
 	c.Out = nil // or BeforeWait would give the memory that names has to others

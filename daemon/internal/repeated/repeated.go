@@ -10,18 +10,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gopcp/pmcd/internal/pduformat"
 	"github.com/gopcp/pmcd/pdu"
-)
-
-// Lengths in a RESULT and a HIGHRES_RESULT, in bytes.
-const (
-	headLen     = pdu.HeaderLen + 12         // of what precedes the value sets of a RESULT
-	highHeadLen = headLen + pdu.SpareHighRes // of a HIGHRES_RESULT
-	emptyLen    = 8                          // of a value set without values
-	setLen      = 12                         // of what precedes the values of another one
-	valueLen    = 8                          // of a value: the instance, and a word or the offset of a block in words
-	maxBlock    = 1<<24 - 1                  // of a value block, which begins with its length in 24 bits
-	maxLen      = math.MaxInt32              // of a PDU
 )
 
 // A Reply is a RESULT or HIGHRES_RESULT PDU that is made in pieces. The zero value has none; its
@@ -55,17 +45,17 @@ type position struct {
 // max bytes, Reset fails with pdu.ErrTooLong; 0 is the limit of the protocol. The order must not
 // change while r is used; b may.
 //
-// Call Reset only with a PDU that pdu.CheckResult accepts, or that was made of such PDUs or by a
+// Call Reset only with a PDU that relay.CheckResult accepts, or that was made of such PDUs or by a
 // pdu.ResultWriter, and with indexes of sets that b has. Otherwise it may panic.
 func (r *Reply) Reset(b []byte, order []int32, max int) error {
-	n, count := headLen, headLen-4
+	n, count := pduformat.ResultHeaderLen, pduformat.ResultHeaderLen-4
 	_, typ, _ := pdu.Header(b)
 	if typ == pdu.TypeHighResResult {
-		n, count = highHeadLen, pdu.HeaderLen
+		n, count = pduformat.HighResHeaderLen, pdu.HeaderLen
 	}
 	*r = Reply{head: append(r.head[:0], b[:n]...), mem: r.mem[:0], sets: r.sets[:0], order: order}
 	r.copySets(b, n, int(binary.BigEndian.Uint32(b[count:])))
-	limit := maxLen
+	limit := math.MaxInt32
 	if max > 0 {
 		limit = min(limit, max)
 	}
@@ -109,17 +99,17 @@ func (r *Reply) copySets(b []byte, off, n int) {
 	for range n {
 		s := set{start: len(r.mem)}
 		values := int(int32(binary.BigEndian.Uint32(b[off+4:])))
-		length := emptyLen
+		length := pduformat.EmptySetLen
 		if values > 0 {
-			length = setLen + values*valueLen
+			length = pduformat.SetLen + values*pduformat.ValueLen
 		}
 		r.mem = append(r.mem, b[off:off+length]...)
 		s.blocks = len(r.mem)
-		if values > 0 && binary.BigEndian.Uint32(b[off+emptyLen:]) != pdu.FormatInsitu {
-			for at := s.start + setLen; at < s.blocks; at += valueLen {
+		if values > 0 && binary.BigEndian.Uint32(b[off+pduformat.EmptySetLen:]) != pdu.FormatInsitu {
+			for at := s.start + pduformat.SetLen; at < s.blocks; at += pduformat.ValueLen {
 				block := b[4*binary.BigEndian.Uint32(r.mem[at+4:]):]
 				binary.BigEndian.PutUint32(r.mem[at+4:], uint32(len(r.mem)-s.blocks)/4)
-				r.mem = append(r.mem, block[:(binary.BigEndian.Uint32(block)&maxBlock+3)&^3]...)
+				r.mem = append(r.mem, block[:(binary.BigEndian.Uint32(block)&pduformat.MaxBlock+3)&^3]...)
 			}
 		}
 		s.end = len(r.mem)
@@ -173,7 +163,7 @@ func (r *Reply) fillSets(buf []byte, p *position) (n int) {
 		copy(set, values)
 		n += len(values)
 		if s.blocks < s.end {
-			setOffsets(set, setLen+4, p.blocks)
+			setOffsets(set, pduformat.SetLen+4, p.blocks)
 			p.blocks += s.end - s.blocks
 		}
 		p.part++
@@ -202,7 +192,7 @@ func (r *Reply) fillBlocks(buf []byte, p *position) (n int) {
 // setOffsets adds where the blocks of a value set begin to their offsets, which are every second
 // word of b from at on.
 func setOffsets(b []byte, at, blocks int) {
-	for ; at < len(b); at += valueLen {
+	for ; at < len(b); at += pduformat.ValueLen {
 		word := binary.BigEndian.Uint32(b[at:])
 		binary.BigEndian.PutUint32(b[at:], word+uint32(blocks/4))
 	}
@@ -213,7 +203,7 @@ func (r *Reply) fill(buf []byte, p *position) (n int) {
 	n = copy(buf, r.part(p.part)[p.off:])
 	if i := p.part - 1; i >= 0 && i < len(r.order) {
 		if s := r.sets[r.order[i]]; s.blocks < s.end {
-			setOffsets(buf[:n], max(setLen+4, (p.off+7)&^7)-p.off, p.blocks)
+			setOffsets(buf[:n], max(pduformat.SetLen+4, (p.off+7)&^7)-p.off, p.blocks)
 		}
 	}
 	p.move(r, n)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,8 +45,8 @@ const kinds = 7 // sets of repeatable
 
 // highRes returns b as a HIGHRES_RESULT.
 func highRes(b []byte) []byte {
-	high := append(make([]byte, pdu.SpareHighRes), b...)
-	pdu.ToHighRes(high)
+	high := append(make([]byte, relay.SpareHighRes), b...)
+	relay.ToHighRes(high)
 	return high
 }
 
@@ -164,7 +165,7 @@ func FuzzReply(f *testing.F) {
 		for _, s := range r.Sets {
 			ids = append(ids, s.PMID)
 		}
-		if pdu.CheckResult(b, ids) != nil {
+		if relay.CheckResult(b, ids) != nil {
 			return
 		}
 		var order []int32
@@ -177,7 +178,7 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		got := piecer{max(64, int(size)), func(n int) int { return max(1, n*3/4) }}.all(&reply)
-		if err := pdu.CheckResult(got, want); err != nil || len(got) != reply.Len() {
+		if err := relay.CheckResult(got, want); err != nil || len(got) != reply.Len() {
 			t.Errorf("%x: %v", got, err)
 		}
 	})

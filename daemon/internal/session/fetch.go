@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/calls"
 	"github.com/gopcp/pmcd/daemon/internal/repeated"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/internal/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -20,7 +21,7 @@ const noticeLen = pdu.HeaderLen + 4
 
 // highResExtra is how much longer the head of a HIGHRES_RESULT is than that
 // of a RESULT.
-const highResExtra = pdu.SpareHighRes
+const highResExtra = relay.SpareHighRes
 
 // hostnameID is pmcd.hostname.
 var hostnameID = pdu.NewPMID(2, 0, 21)
@@ -80,9 +81,9 @@ func (r fetchRequest) reply(b []byte) (out []byte, long *repeated.Reply, err err
 	out = c.Out[noticeLen:]
 	now := time.Now()
 	if r.high {
-		pdu.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
+		relay.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
 	} else {
-		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
+		relay.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
 	}
 	if repeats {
 		// There is one value set for each metric. They are put in the order of the request.
@@ -131,10 +132,10 @@ func (r fetchRequest) fetchOne(call *transport.Call, domain int) error {
 	err := r.askOne(call, domain, len(r.calls.Out))
 	switch {
 	case err == nil && r.high:
-		pdu.ToHighRes(r.calls.Out[noticeLen:])
+		relay.ToHighRes(r.calls.Out[noticeLen:])
 		return nil
 	case err == nil:
-		pdu.SetFrom(r.calls.Out[noticeLen:], 0)
+		relay.SetFrom(r.calls.Out[noticeLen:], 0)
 		return nil
 	}
 	code := calls.Errno(err)
@@ -156,7 +157,7 @@ func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
 		return err
 	}
 	b := r.calls.Out[start:]
-	return r.checked(a, conn, b, pdu.CheckResult(b, r.fetch.PMIDs))
+	return r.checked(a, conn, b, relay.CheckResult(b, r.fetch.PMIDs))
 }
 
 // checked handles the outcome of a check of b, the RESULT of an agent. If err is nil,
@@ -165,7 +166,7 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 	if err != nil {
 		return c.ProtocolError(fmt.Errorf("in its reply to FETCH: %w", err))
 	}
-	if flags := pdu.StateFlags(b); flags != 0 {
+	if flags := relay.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
 			r.s.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}) has reported state changes that only pmcd may report: bits {bits}; they are ignored",

@@ -95,7 +95,7 @@ func TestOtherCopy(t *testing.T) {
 		t.Skip("with -cover the test binary has other versions of the packages")
 	}
 	dir := t.TempDir()
-	for _, pkg := range []string{"agents", "pdu"} {
+	for _, pkg := range []string{"agents", "internal/pduformat", "pdu"} {
 		if err := os.CopyFS(filepath.Join(dir, pkg), os.DirFS(filepath.Join("../../..", pkg))); err != nil {
 			t.Fatal(err)
 		}

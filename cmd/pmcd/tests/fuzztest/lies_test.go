@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/internal/relay"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -52,7 +53,7 @@ var lies = []lie{
 	}},
 	{"state change", false, func(l *liar, b []byte, rnd *rand.Rand) {
 		if _, t, _ := pdu.Header(b); t == pdu.TypeResult {
-			pdu.SetResultTime(b, rnd.Int32N(128), 0)
+			relay.SetResultTime(b, rnd.Int32N(128), 0)
 		}
 		l.send(b)
 	}},

@@ -1,26 +1,19 @@
-package pdu
+package relay
 
 import (
 	"bytes"
 	"errors"
 	"reflect"
 	"testing"
-)
 
-// pmids returns the metrics of a result, in turn.
-func pmids(sets []ValueSet) []PMID {
-	var ids []PMID
-	for _, vs := range sets {
-		ids = append(ids, vs.PMID)
-	}
-	return ids
-}
+	"github.com/gopcp/pmcd/pdu"
+)
 
 func TestCheckResult(t *testing.T) {
 	n := 0
 	for _, c := range captures(t) {
-		_, m, err := Parse(c.wire)
-		r, ok := m.(*Result)
+		_, m, err := pdu.Parse(c.wire)
+		r, ok := m.(*pdu.Result)
 		if err != nil || !ok {
 			continue
 		}
@@ -30,26 +23,26 @@ func TestCheckResult(t *testing.T) {
 			t.Errorf("%s: %v", c.file, err)
 		}
 		for i := range ids {
-			off := HeaderLen
+			off := pdu.HeaderLen
 			ids[i]++
 			err := CheckResult(c.wire, ids)
 			ids[i]--
-			var pe *ParseError
-			if !errors.Is(err, ErrPMID) || !errors.As(err, &pe) || pe.Off <= off {
+			var pe *pdu.ParseError
+			if !errors.Is(err, pdu.ErrPMID) || !errors.As(err, &pe) || pe.Off <= off {
 				t.Errorf("%s: other PMID %d: got %v", c.file, i, err)
 			}
 		}
-		if err := CheckResult(c.wire, append(ids, 1)); !errors.Is(err, ErrCount) {
+		if err := CheckResult(c.wire, append(ids, 1)); !errors.Is(err, pdu.ErrCount) {
 			t.Errorf("%s: one set too few: got %v", c.file, err)
 		}
-		if err := CheckResult(c.wire, ids[1:]); !errors.Is(err, ErrCount) {
+		if err := CheckResult(c.wire, ids[1:]); !errors.Is(err, pdu.ErrCount) {
 			t.Errorf("%s: one set too many: got %v", c.file, err)
 		}
 		for i := range c.wire { // cut anywhere, with a length that is right or not
 			if err := CheckResult(c.wire[:i], ids); err == nil {
 				t.Errorf("%s: %d bytes accepted", c.file, i)
 			}
-			if i < HeaderLen {
+			if i < pdu.HeaderLen {
 				continue
 			}
 			cut := bytes.Clone(c.wire[:i])
@@ -65,54 +58,54 @@ func TestCheckResult(t *testing.T) {
 }
 
 func TestCheckResultRefuses(t *testing.T) {
-	ids := []PMID{0x07400004}
+	ids := []pdu.PMID{0x07400004}
 	tests := []struct {
 		name string
 		wire string
 		err  error
 		off  int
 	}{
-		{"nothing", "", ErrShort, 0},
-		{"header", "0000000c 00007001 00000000", ErrShort, 12},
-		{"length lies", "0000001c 00007001 00000000 00000000 00000000 00000000", ErrLength, 12},
-		{"highres", "00000018 00007015 00000000 00000000 00000000 00000000", ErrUnknownType, 12},
-		{"negative count", "00000018 00007001 00000000 00000000 00000000 ffffffff", ErrCount, 24},
-		{"no set", "00000018 00007001 00000000 00000000 00000000 00000001", ErrShort, 24},
-		{"other metric", "00000020 00007001 00000000 00000000 00000000 00000001 07400005 00000000", ErrPMID, 28},
-		{"no format", "00000020 00007001 00000000 00000000 00000000 00000001 07400004 00000001", ErrShort, 32},
-		{"values", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000002 00000000 00000000 00000000", ErrCount, 36},
-		{"huge count", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 7fffffff 00000000 00000000 00000000", ErrCount, 36},
-		{"tail", "00000024 00007001 00000000 00000000 00000000 00000001 07400004 00000000 00000000", ErrLength, 32},
+		{"nothing", "", pdu.ErrShort, 0},
+		{"header", "0000000c 00007001 00000000", pdu.ErrShort, 12},
+		{"length lies", "0000001c 00007001 00000000 00000000 00000000 00000000", pdu.ErrLength, 12},
+		{"highres", "00000018 00007015 00000000 00000000 00000000 00000000", pdu.ErrUnknownType, 12},
+		{"negative count", "00000018 00007001 00000000 00000000 00000000 ffffffff", pdu.ErrCount, 24},
+		{"no set", "00000018 00007001 00000000 00000000 00000000 00000001", pdu.ErrShort, 24},
+		{"other metric", "00000020 00007001 00000000 00000000 00000000 00000001 07400005 00000000", pdu.ErrPMID, 28},
+		{"no format", "00000020 00007001 00000000 00000000 00000000 00000001 07400004 00000001", pdu.ErrShort, 32},
+		{"values", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000002 00000000 00000000 00000000", pdu.ErrCount, 36},
+		{"huge count", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 7fffffff 00000000 00000000 00000000", pdu.ErrCount, 36},
+		{"tail", "00000024 00007001 00000000 00000000 00000000 00000001 07400004 00000000 00000000", pdu.ErrLength, 32},
 		{
 			"block in the header",
 			"0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 00000000",
-			ErrOffset, 44,
+			pdu.ErrOffset, 44,
 		},
 		{
 			"block at the end",
 			"0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000b",
-			ErrOffset, 44,
+			pdu.ErrOffset, 44,
 		},
 		{
 			"gap before the block",
 			"00000034 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000c 00000000 06000004",
-			ErrOffset, 44,
+			pdu.ErrOffset, 44,
 		},
 		{
 			"tail behind the block",
 			"00000034 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000b 06000004 00000000",
-			ErrLength, 44,
+			pdu.ErrLength, 44,
 		},
 		{
 			"shared block",
 			"00000038 00007001 00000000 00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000d 00000001 0000000d 06000004",
-			ErrLength, 52,
+			pdu.ErrLength, 52,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			err := CheckResult(unhex(t, tt.wire), ids)
-			var pe *ParseError
+			var pe *pdu.ParseError
 			if !errors.Is(err, tt.err) || !errors.As(err, &pe) || pe.Off != tt.off {
 				t.Errorf("got %v, want %v at byte %d", err, tt.err, tt.off)
 			}
@@ -128,8 +121,8 @@ func spare(wire []byte) []byte { return append(bytes.Repeat([]byte{0xa5}, SpareH
 
 func TestToHighRes(t *testing.T) {
 	for _, c := range captures(t) {
-		_, m, err := Parse(c.wire)
-		r, ok := m.(*Result)
+		_, m, err := pdu.Parse(c.wire)
+		r, ok := m.(*pdu.Result)
 		if err != nil || !ok {
 			continue
 		}
@@ -137,12 +130,12 @@ func TestToHighRes(t *testing.T) {
 		ToHighRes(b)
 		SetHighResTime(b, 1<<33, -1)
 		SetFrom(b, 5)
-		want := &HighResResult{Sec: 1 << 33, Nsec: -1, Sets: r.Sets}
-		from, got, err := Parse(b)
+		want := &pdu.HighResResult{Sec: 1 << 33, Nsec: -1, Sets: r.Sets}
+		from, got, err := pdu.Parse(b)
 		if err != nil || from != 5 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %d %+v, %v\nwant 5 %+v", c.file, from, got, err, want)
 		}
-		wire, err := Append(nil, 5, want)
+		wire, err := pdu.Append(nil, 5, want)
 		if err != nil || !bytes.Equal(b, wire) {
 			t.Errorf("%s: %v:\n got %x\nwant %x", c.file, err, b, wire)
 		}
@@ -151,7 +144,7 @@ func TestToHighRes(t *testing.T) {
 
 func TestResultTime(t *testing.T) {
 	b := unhex(t, "00000018 00007001 00000000 00000008 00000009 00000000")
-	if got := StateFlags(b); got != StateLabelChange {
+	if got := StateFlags(b); got != pdu.StateLabelChange {
 		t.Errorf("state flags %d", got)
 	}
 	SetResultTime(b, -1, 7)
@@ -165,18 +158,18 @@ func TestResultTime(t *testing.T) {
 
 // big is a Result of an agent with many instances: 200 metrics with 10 instances each,
 // half of them with words and half with 64-bit values.
-func big() (wire []byte, ids []PMID) {
-	var w ResultWriter
+func big() (wire []byte, ids []pdu.PMID) {
+	var w pdu.ResultWriter
 	w.Reset(nil, 0)
 	for i := range 200 {
-		id := NewPMID(60, i/100, i)
+		id := pdu.NewPMID(60, i/100, i)
 		ids = append(ids, id)
 		w.Begin(id)
 		for inst := range int32(10) {
 			if i%2 == 0 {
 				w.Word(inst, uint32(i))
 			} else {
-				w.Uint64(inst, MetricU64, uint64(i))
+				w.Uint64(inst, pdu.MetricU64, uint64(i))
 			}
 		}
 	}
@@ -229,30 +222,31 @@ func BenchmarkToHighRes(b *testing.B) {
 
 // Many metrics of three agents, most without instances, six of an agent in turn.
 func BenchmarkMove(b *testing.B) {
-	var w ResultWriter
-	w.Reset(nil, 0)
-	var ids []PMID
+	var agent pdu.ResultWriter
+	agent.Reset(nil, 0)
+	var ids []pdu.PMID
 	for i := range 3000 {
-		id := NewPMID(60, i/1000, i%1000)
+		id := pdu.NewPMID(60, i/1000, i%1000)
 		ids = append(ids, id)
-		w.Begin(id)
+		agent.Begin(id)
 		switch i % 6 {
 		case 0, 1, 2:
-			w.Word(NoInst, uint32(i))
+			agent.Word(pdu.NoInst, uint32(i))
 		case 3:
-			w.Uint64(NoInst, MetricU64, uint64(i))
+			agent.Uint64(pdu.NoInst, pdu.MetricU64, uint64(i))
 		case 4:
-			w.String(NoInst, "Linux")
+			agent.String(pdu.NoInst, "Linux")
 		case 5:
 			for inst := range int32(3) {
-				w.Float32(inst, 0.5)
+				agent.Float32(inst, 0.5)
 			}
 		}
 	}
-	wire, err := w.Finish()
+	wire, err := agent.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
+	var w ResultWriter
 	var replies [3][]byte
 	var sets [3]Sets
 	var dst []byte
@@ -277,63 +271,5 @@ func BenchmarkMove(b *testing.B) {
 		if dst, err = w.Finish(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// And by decoding and encoding.
-func BenchmarkParseAppendResult(b *testing.B) {
-	wire, _ := big()
-	var dst []byte
-	b.SetBytes(int64(len(wire)))
-	b.ReportAllocs()
-	for b.Loop() {
-		_, m, err := Parse(wire)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if dst, err = Append(dst[:0], 0, &HighResResult{Sets: m.(*Result).Sets}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkParseIntoFetch(b *testing.B) {
-	_, ids := big()
-	wire, err := Append(nil, 0, &Fetch{PMIDs: ids})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var m Fetch
-	b.SetBytes(int64(len(wire)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ParseInto(wire, &m); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkAppendError(b *testing.B) {
-	m := &Error{Code: ErrnoPMID}
-	var dst []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		dst, _ = Append(dst[:0], 0, m)
-	}
-}
-
-func BenchmarkResultWriter(b *testing.B) {
-	var w ResultWriter
-	var dst []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		w.Reset(dst[:0], 7)
-		for i := range 100 {
-			w.Begin(NewPMID(29, 0, i))
-			for inst := range int32(10) {
-				w.Uint64(inst, MetricU64, uint64(i))
-			}
-		}
-		dst, _ = w.Finish()
 	}
 }

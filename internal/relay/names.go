@@ -1,8 +1,11 @@
-package pdu
+package relay
 
 import (
 	"encoding/binary"
 	"unsafe"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // A NamesWriter builds a PMNSNames PDU without status from names and from stretches
@@ -18,7 +21,7 @@ type NamesWriter struct {
 	max    int // bytes, or 0
 }
 
-const namesHeaderLen = HeaderLen + 12
+const namesHeaderLen = pduformat.HeaderLen + 12
 
 // longStretch is the length in bytes from which a piece of its own costs less than a
 // copy.
@@ -30,23 +33,23 @@ func (w *NamesWriter) Reset(b []byte) {
 	*w = NamesWriter{pieces: w.pieces[:0], own: append(b[:0], make([]byte, namesHeaderLen)...), max: w.max}
 }
 
-// Limit sets the longest PDU in bytes; a longer one fails with ErrTooLong. 0 is the
+// Limit sets the longest PDU in bytes; a longer one fails with pdu.ErrTooLong. 0 is the
 // limit of the protocol.
 func (w *NamesWriter) Limit(max int) { w.max = max }
 
 // Full reports whether the PDU is too long already, so that Finish will fail.
 func (w *NamesWriter) Full() bool {
 	total := namesHeaderLen + w.len
-	return total > maxLen || w.max > 0 && total > w.max
+	return total > pduformat.MaxLen || w.max > 0 && total > w.max
 }
 
 // Name appends one name.
 func (w *NamesWriter) Name(name string) {
 	w.own = binary.BigEndian.AppendUint32(w.own, uint32(len(name)))
-	w.own = appendPad(append(w.own, name...), len(name))
+	w.own = append(append(w.own, name...), "~~~"[:pduformat.Pad4(len(name))-len(name)]...)
 	w.names++
 	w.bytes += len(name)
-	w.len += 4 + pad4(len(name))
+	w.len += 4 + pduformat.Pad4(len(name))
 }
 
 // Stretch appends a number of names. wire has the length of each name, in a 32-bit
@@ -85,17 +88,17 @@ func (w *NamesWriter) Finish() ([][]byte, error) {
 	var err error
 	switch {
 	case w.len < 8*w.names: // too many empty names: see PMNSNames.parse
-		err = ErrCount
-	case w.Full() || w.bytes > maxLen-w.names:
-		err = ErrTooLong
+		err = pdu.ErrCount
+	case w.Full() || w.bytes > pduformat.MaxLen-w.names:
+		err = pdu.ErrTooLong
 	}
 	if err != nil {
-		return nil, &ParseError{Type: TypePMNSNames, Err: err}
+		return nil, &pdu.ParseError{Type: pdu.TypePMNSNames, Err: err}
 	}
 	h := w.pieces[0] // not own, which may have been moved since
 	binary.BigEndian.PutUint32(h, uint32(total))
-	binary.BigEndian.PutUint32(h[4:], uint32(TypePMNSNames))
-	binary.BigEndian.PutUint32(h[HeaderLen:], uint32(w.bytes+w.names))
-	binary.BigEndian.PutUint32(h[HeaderLen+8:], uint32(w.names))
+	binary.BigEndian.PutUint32(h[4:], uint32(pdu.TypePMNSNames))
+	binary.BigEndian.PutUint32(h[pduformat.HeaderLen:], uint32(w.bytes+w.names))
+	binary.BigEndian.PutUint32(h[pduformat.HeaderLen+8:], uint32(w.names))
 	return w.pieces, nil
 }

@@ -1,4 +1,4 @@
-package pdu
+package relay
 
 import (
 	"bytes"
@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/internal/pduformat"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // stretch returns names in the wire form of a PMNS_NAMES PDU.
 func stretch(t *testing.T, names ...string) (wire string, n, size int) {
-	b, err := Append(nil, 0, &PMNSNames{Names: names})
+	b, err := pdu.Append(nil, 0, &pdu.PMNSNames{Names: names})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +50,7 @@ func TestNamesWriterWritesWhatAppendDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := Append(nil, 0, &PMNSNames{Names: all})
+			want, err := pdu.Append(nil, 0, &pdu.PMNSNames{Names: all})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,11 +83,11 @@ func TestNamesWriterGrows(t *testing.T) {
 	if len(pieces) != 9 { // names and a long stretch, four times, and names
 		t.Errorf("%d pieces", len(pieces))
 	}
-	_, m, err := Parse(bytes.Join(pieces, nil))
+	_, m, err := pdu.Parse(bytes.Join(pieces, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.(*PMNSNames).Names; !slices.Equal(got, all) {
+	if got := m.(*pdu.PMNSNames).Names; !slices.Equal(got, all) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -93,12 +96,12 @@ func TestNamesWriterRefusesWhatCannotBeParsed(t *testing.T) {
 	var w NamesWriter
 	w.Reset(nil)
 	w.Name("")
-	if _, err := w.Finish(); !errors.Is(err, ErrCount) {
+	if _, err := w.Finish(); !errors.Is(err, pdu.ErrCount) {
 		t.Errorf("an empty name: %v", err)
 	}
 	w.Reset(nil)
-	w.Stretch("\x00\x00\x00\x01a~~~", 1, maxLen)
-	if _, err := w.Finish(); !errors.Is(err, ErrTooLong) {
+	w.Stretch("\x00\x00\x00\x01a~~~", 1, pduformat.MaxLen)
+	if _, err := w.Finish(); !errors.Is(err, pdu.ErrTooLong) {
 		t.Errorf("too long: %v", err)
 	}
 }
@@ -114,7 +117,7 @@ func TestNamesWriterLimit(t *testing.T) {
 			t.Errorf("as long as the limit: %v", err)
 		}
 		w.Name("ef")
-		if _, err := w.Finish(); !errors.Is(err, ErrTooLong) || !w.Full() {
+		if _, err := w.Finish(); !errors.Is(err, pdu.ErrTooLong) || !w.Full() {
 			t.Errorf("beyond the limit: %v", err)
 		}
 	}
