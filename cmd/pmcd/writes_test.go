@@ -22,6 +22,7 @@ var mayWrite = map[string]map[string]string{
 	"cmd/pmcd/internal/rundir":      {"makeOwn": "checkParent: no other user can replace it"},
 	"cmd/pmcd/internal/privsep":     {"makeDir": "its callers use safepath", "setOOMScore": "a file of /proc"},
 	"cmd/pmcd/internal/checkagents": {"ownWorkDir": "a new directory of this user"},
+	"daemon/internal/conn":          {"Close": "bindUnix: only root can change where the path leads"},
 	// For tests.
 	"agents/builtin/mmv/mmvtest": {"Write": ""},
 	"agents/pmda/pmdatest":       {"WriteFile": ""},

@@ -221,8 +221,9 @@ func (l *Listeners) Close() error {
 	l.all = nil
 	var err error
 	if l.file != "" && len(open) > 0 {
-		// First: the file of a closed socket is another pmcd's to replace.
-		err = safepath.Remove(l.file)
+		// First: the file of a closed socket is another pmcd's to replace. Only root can
+		// change where the path leads (bindUnix), so this needs no descriptor.
+		err = os.Remove(l.file)
 	}
 	for _, ln := range open {
 		if ln.fd >= 0 {
