@@ -18,24 +18,27 @@ import (
 func TestLongValues(t *testing.T) {
 	const maxBlock = 1<<24 - 1 - 4 // bytes
 	long := strings.Repeat("x", maxBlock+1)
+	controls := strings.Repeat("\x1b", maxBlock/4+1) // four times as long when they are escaped
 	var metrics []pmda.Metric
 	for i, set := range []func(v *pmda.Value){
 		func(v *pmda.Value) { v.SetString(long[:maxBlock]) }, // a NUL is added
 		func(v *pmda.Value) { v.SetBytes([]byte(long[:maxBlock])) },
 		func(v *pmda.Value) { v.SetBytes([]byte(long)) },
 		func(v *pmda.Value) { v.SetEvents(slices.Repeat([]pdu.EventRecord{{}}, 1<<20)) },
+		func(v *pmda.Value) { v.SetString(controls) },
+		func(v *pmda.Value) { v.SetBytes([]byte(controls)) },
 		func(v *pmda.Value) { v.SetBytes([]byte("short")) },
 		func(v *pmda.Value) { v.SetString(long[:1000]) },
 	} {
 		m := row(i, func(_ context.Context, v *pmda.Value) error { set(v); return nil })
 		m.Type = []pdu.MetricType{pdu.MetricString, pdu.MetricString, pdu.MetricAggregate, pdu.MetricEvent,
-			pdu.MetricAggregate, pdu.MetricString}[i]
+			pdu.MetricString, pdu.MetricString, pdu.MetricAggregate, pdu.MetricString}[i]
 		metrics = append(metrics, m)
 	}
 	tr, _ := start(t, pmda.Config{Metrics: metrics})
-	r := fetch(t, tr, id(0, 0), id(0, 1), id(0, 2), id(0, 3), id(0, 4), id(0, 5))
+	r := fetch(t, tr, id(0, 0), id(0, 1), id(0, 2), id(0, 3), id(0, 4), id(0, 5), id(0, 6), id(0, 7))
 	for i, s := range r.Sets {
-		if tooBig := i < 4; tooBig != (s.Err == pdu.ErrnoTooBig) || tooBig == (len(s.Values) == 1) {
+		if tooBig := i < 6; tooBig != (s.Err == pdu.ErrnoTooBig) || tooBig == (len(s.Values) == 1) {
 			t.Errorf("metric %d: %d values, %v", i, len(s.Values), s.Err)
 		}
 	}

@@ -169,6 +169,18 @@ func checkSize(n int) error {
 	return nil
 }
 
+// maxEscape is how many times as long a text can become when its control characters are escaped.
+const maxEscape = 4
+
+// escapeLong escapes the control characters of a text that may become too long for a value block when
+// the ResultWriter escapes them, which would end the whole fetch.
+func escapeLong(s string) string {
+	if len(s) <= maxBlock/maxEscape {
+		return s
+	}
+	return pdu.EscapeControls(s, "\t\n")
+}
+
 // encode prepares v for put. It converts a number to the type of the metric, which may leave
 // v without a value, and encodes texts from SetBytes and events in scratch.
 func (v *Value) encode(scratch *[]byte) error {
@@ -183,8 +195,12 @@ func (v *Value) encode(scratch *[]byte) error {
 			return nil
 		}
 	case typ == pdu.MetricString && v.kind == isString:
+		v.str = escapeLong(v.str)
 		return checkSize(len(v.str) + 1)
 	case typ == pdu.MetricString && v.kind == isBytes:
+		if len(v.bytes) > maxBlock/maxEscape {
+			v.bytes = []byte(escapeLong(string(v.bytes)))
+		}
 		*scratch = append(append((*scratch)[:0], v.bytes...), 0)
 		v.bytes = *scratch
 		return checkSize(len(v.bytes))
