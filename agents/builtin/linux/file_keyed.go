@@ -52,7 +52,7 @@ func (k *keyed) parse(b []byte) {
 			k.lines = append(k.lines[:n], keyedLine{string(name), k.fields[string(name)]})
 		}
 		if f := k.lines[n].field; f != nil {
-			f.parse(line[i+1:])
+			f.parseNamed(line[:i], line[i+1:])
 			k.found = k.found || f.ok
 		}
 		n++

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -20,6 +21,13 @@ func (f *optionalUint) parse(text []byte) {
 	if unit, _ := sysfile.Field(rest); string(unit) == "kB" {
 		f.checkKiB()
 	}
+}
+
+// parseNamed is parse for a line with a name. A number of pages (nr_) of 2^63 or more is a difference
+// below 0, and unknown.
+func (f *optionalUint) parseNamed(name, text []byte) {
+	f.parse(text)
+	f.ok = f.ok && (f.n < 1<<63 || !bytes.HasPrefix(name, []byte("nr_")))
 }
 
 // checkKiB makes a size in KiB unknown if it is 2^63 bytes or more: it is a difference below 0. lxcfs

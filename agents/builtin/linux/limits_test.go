@@ -22,6 +22,8 @@ func TestLargeNumbers(t *testing.T) {
 		// lxcfs
 		"proc/meminfo": "MemTotal: 1000 kB\nMemFree: 18446744073709551612 kB\nBuffers: 9007199254740991 kB\nCached: 18014398509481980 kB\n" +
 			"SwapTotal: 500 kB\nSwapFree: 18446744073709551612 kB\nHugePages_Total: " + ulong + "\nHugepagesize: 2048 kB\n",
+		"proc/vmstat": "nr_free_pages " + ulong + "\nnr_dirty 18446744073709551610\nnr_mapped -1\nnr_writeback " + long + "\n" +
+			"nr_slab_reclaimable " + ulong + "\nnr_slab_unreclaimable 5\npgfault " + ulong + "\n",
 		"proc/swaps":             "Filename Type Size Used Priority\n/dev/vda2 partition 8589934592 18446744073709551612 -2\n/dev/vda3 partition 8589934592 0 -3\n",
 		"proc/net/sockstat":      "sockets: used 5\nTCP: inuse 1 orphan 0 tw 0 alloc 2 mem -3\n",
 		"proc/net/dev":           "Inter-|\n face |\n  eth0: 5000000000 4294967301 0 0 0 0 0 0 6 7 0 0 0 0 0 0\n",
@@ -47,6 +49,12 @@ func TestLargeNumbers(t *testing.T) {
 		"mem.util.cached":              "",
 		"mem.util.hugepagesTotal":      ulong,
 		"mem.util.hugepagesTotalBytes": ulong,
+		"mem.vmstat.nr_free_pages":     "",
+		"mem.vmstat.nr_dirty":          "",
+		"mem.vmstat.nr_mapped":         "",
+		"mem.vmstat.nr_slab":           "",
+		"mem.vmstat.nr_writeback":      long,
+		"mem.vmstat.pgfault":           ulong,
 		"swap.length":                  "512000",
 		"swap.free":                    "",
 		"swap.used":                    "",

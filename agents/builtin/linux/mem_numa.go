@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -125,7 +126,7 @@ func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
 	return pmda.FromData(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) && d.mem[i].ok && n.hugePage.ok {
-			v.SetUint(d.mem[i].n * n.hugePage.n << 10)
+			v.SetUint(metrics.Scale(d.mem[i].n, n.hugePage.n<<10, 1))
 		}
 	})
 }

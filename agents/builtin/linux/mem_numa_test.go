@@ -64,7 +64,9 @@ func TestNodeLater(t *testing.T) {
 	pmdatest.WriteFile(t, root, "sys/devices/system/node/online", "0\n")
 	pmdatest.WriteFile(t, root, "sys/devices/system/node/node0/meminfo", "Node 0 MemFree: 5 kB\n")
 	r.Want(map[string]string{"hinv.nnode": "1", "mem.numa.util.free": "node0=5"})
-	pmdatest.WriteFile(t, root, "sys/devices/system/node/node1/meminfo", "Node 1 MemFree: 6 kB\nNode 1 MemUsed: 18446744073709551612 kB\n")
+	pmdatest.WriteFile(t, root, "sys/devices/system/node/node1/meminfo", "Node 1 MemFree: 6 kB\nNode 1 MemUsed: 18446744073709551612 kB\nNode 1 HugePages_Free: 9007199254740992\n")
+	pmdatest.WriteFile(t, root, "proc/meminfo", "Hugepagesize: 2048 kB\n")
 	pmdatest.WriteFile(t, root, "sys/devices/system/node/online", "0-1\n")
-	r.Want(map[string]string{"hinv.nnode": "2", "mem.numa.util.free": "node0=5 node1=6", "mem.numa.util.used": ""})
+	r.Want(map[string]string{"hinv.nnode": "2", "mem.numa.util.free": "node0=5 node1=6", "mem.numa.util.used": "",
+		"mem.numa.util.hugepagesFreeBytes": "node1=18446744073709551615"})
 }

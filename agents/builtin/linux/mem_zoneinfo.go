@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
@@ -198,7 +199,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 			word, value = sysfile.Field(value)
 		}
 		if i, ok := z.index[string(word)]; ok {
-			dest.values[i].parse(value)
+			dest.values[i].parseNamed(word, value)
 		}
 	}
 	if i := z.instances.add(z.zoneName); i != nil {
@@ -240,7 +241,7 @@ func (z *zones) parseReserves(node int, name, numbers []byte) {
 }
 
 // kib converts a number of pages to KiB.
-func (z *zones) kib(pages uint64) uint64 { return pages * z.pageSize / 1024 }
+func (z *zones) kib(pages uint64) uint64 { return metrics.Scale(pages, z.pageSize, 1024) }
 
 func (z *zones) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: z.read}

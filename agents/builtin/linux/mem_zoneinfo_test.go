@@ -10,7 +10,7 @@ func TestZones(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/zoneinfo": "Node 0, zone      DMA\n" +
 		"  per-node stats\n      nr_inactive_anon 10\n      workingset_activate_anon 2\n      node_scanned 3\n" +
 		"  pages free     3840\n        min      23\n        high     x\n        present  3998\n        protection: (0, 3019, x, 7)\n" +
-		"      nr_free_pages 3839\n      numa_hit 18446744073709551615\n  pagesets\n    cpu: 0\n              count: 5\n              high:  6\n" +
+		"      nr_free_pages 3839\n      nr_dirty 18446744073709551615\n      numa_hit 18446744073709551615\n  pagesets\n    cpu: 0\n              count: 5\n              high:  6\n" +
 		"Node 0, zone   Normal\n  pages free     1\n        present  2\n        protection: (0)\n" +
 		"Node 1, zone   Normal\n  per-node stats\n      nr_inactive_anon 20\n  pages free     4\n        present  5\n" +
 		"Node 1, zone  Movable\n  pages free     0\n        present  0\n        protection: (0, 0)\n" +
@@ -26,6 +26,8 @@ func TestZones(t *testing.T) {
 			"mem.zoneinfo.workingset_active_anon": "node0=16",
 			"mem.zoneinfo.scanned":                "node0=24",
 			"mem.zoneinfo.nr_free_pages":          "DMA::node0=30712",
+			"mem.zoneinfo.nr_dirty":               "",
+			"mem.zoneinfo.numa_hit":               "DMA::node0=18446744073709551615",
 			"mem.zoneinfo.protection": "DMA::node0::lowmem_reserved0=0 DMA::node0::lowmem_reserved1=24152 DMA::node0::lowmem_reserved3=56 " +
 				"Normal::node0::lowmem_reserved0=0 Movable::node1::lowmem_reserved0=0 Movable::node1::lowmem_reserved1=0",
 		})
