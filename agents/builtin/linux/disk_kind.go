@@ -43,7 +43,8 @@ type blockDevice struct {
 	inSys     bool   // it is in /sys, and the following stays as it is
 	partition bool
 	hidden    bool
-	stacked   bool // on other block devices
+	hasIO     bool // it is a disk that has had I/O, so stacked is known
+	stacked   bool // on other block devices (slaves)
 }
 
 func newDiskKinds(h *host) *diskKinds {
@@ -91,6 +92,9 @@ func (d *diskKinds) of(name []byte, number uint64, rest []byte) (k kind, stacked
 	case b.hidden:
 		return kindNone, false
 	}
+	if b.inSys && !b.hasIO && counts(rest) {
+		b.hasIO, b.stacked = true, d.isStacked(b.file)
+	}
 	return kindDisk, b.stacked
 }
 
@@ -121,7 +125,7 @@ func (d *diskKinds) device(name []byte, number uint64) *blockDevice {
 		b.partition = d.isPartition(name)
 	}
 	if b.inSys && !b.partition {
-		b.hidden, b.stacked = d.isHidden(b.file), d.isStacked(b.file)
+		b.hidden = d.isHidden(b.file)
 	}
 	return b
 }

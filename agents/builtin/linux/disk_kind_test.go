@@ -103,3 +103,17 @@ func TestDiskKindChanges(t *testing.T) {
 	pmdatest.WriteFile(t, root, "proc/diskstats", diskstats("sda", "sda1"))
 	r.Want(map[string]string{"disk.dev.read": "sda=1", "disk.partitions.read": "sda1=2"})
 }
+
+// What a disk is made of is looked up when it has I/O: DRBD and others get their disks after they are made.
+func TestDiskIsStackedLater(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/diskstats": diskstats("sda", "-drbd1"), "sys/block/sda/hidden": "0\n", "sys/block/drbd1/hidden": "0\n",
+	})
+	r := newHarness(t, Options{Root: root})
+	r.Want(map[string]string{"disk.all.read": "1", "disk.dev.read": "sda=1 drbd1=0"})
+	pmdatest.WriteFile(t, root, "sys/block/drbd1/slaves/sda/dev", "8:0\n")
+	pmdatest.WriteFile(t, root, "proc/diskstats", diskstats("sda", "drbd1"))
+	for range 2 {
+		r.Want(map[string]string{"disk.all.read": "1", "disk.dev.read": "sda=1 drbd1=2"})
+	}
+}
