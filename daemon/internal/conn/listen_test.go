@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/internal/testutil"
 )
 
@@ -151,5 +153,28 @@ func TestAbsent(t *testing.T) {
 		if got := l.Absent(); len(got) != 0 {
 			t.Errorf("%q: %q", addrs, got)
 		}
+	}
+}
+
+// Without descriptors it is not known whether an interface has an address: it is not absent then.
+func TestAbsentWithoutDescriptors(t *testing.T) {
+	l, err := Listen([]string{"127.0.0.2"}, []int{0}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	got := l.Absent()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) > 0 {
+		t.Errorf("absent: %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -58,10 +59,13 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 	return nil
 }
 
-// isOwn reports whether this host has a numeric address at the moment.
+// isOwn reports whether this host has a numeric address at the moment, or whether that cannot be found
+// out.
 func isOwn(addr string) bool {
 	conn, err := net.ListenPacket("udp", net.JoinHostPort(addr, "0"))
-	if err != nil {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return true
+	} else if err != nil {
 		return false
 	}
 	conn.Close()
