@@ -11,16 +11,15 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/grouplimit"
 )
 
-// cpusEvery is how often pmcd looks how many CPUs it may use. Tests have less.
+// cpusEvery is how often pmcd checks how many CPUs it may use. Tests have less.
 var cpusEvery = time.Minute
 
 // useCPUs has the Go runtime use one thread more than there are CPUs, unless an admin has set
 // GOMAXPROCS. With one for each, its scheduler polls the network every 10 ms while all of them serve
 // requests. With one more, Linux divides the CPUs between them: decision 14 has the figures.
 //
-// The runtime then no longer follows the number of CPUs, which watchCPUs does. The runtime's own
-// number would be another one: it takes two CPUs for a limit below two, which the thread more is for
-// here, and does not know the limits of the groups above that of this process.
+// The runtime then no longer follows the number of CPUs: watchCPUs does. The runtime would use two CPUs
+// for a limit below two, and does not know the limits of the groups above that of this process.
 func (s *server) useCPUs() {
 	if n, err := strconv.ParseInt(os.Getenv("GOMAXPROCS"), 10, 32); err != nil || n <= 0 { // as the runtime reads it
 		s.cpus = usableCPUs()

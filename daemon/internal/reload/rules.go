@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A rules has the configuration whose access rules are in use.
+// rules has the configuration whose access rules are in use.
 type rules struct {
 	mu   sync.Mutex // held while rules are applied: a call of ApplyRules must not overlap with another
 	conf *pmcdconf.Config
