@@ -66,21 +66,20 @@ func (p *page) read(r io.Reader) error {
 // splitLine is a bufio.SplitFunc for lines that end with a newline, a carriage return or both, as in
 // PCP's agent.
 func splitLine(b []byte, atEOF bool) (advance int, line []byte, err error) {
-	line, _, ok := bytes.Cut(b, []byte{'\n'})
-	advance = len(line) + 1
-	if i := bytes.IndexByte(line, '\r'); i >= 0 {
-		if i+1 == len(b) && !atEOF {
-			return 0, nil, nil // a newline may follow
+	for i, c := range b { // not a search for each of the two: a page may have only one of them
+		switch {
+		case c == '\n':
+			return i + 1, b[:i], nil
+		case c != '\r':
+		case i+1 < len(b) && b[i+1] == '\n':
+			return i + 2, b[:i], nil
+		case i+1 < len(b) || atEOF:
+			return i + 1, b[:i], nil
+		default: // a newline may follow
+			return 0, nil, nil
 		}
-		if advance = i + 1; advance < len(b) && b[advance] == '\n' {
-			advance++
-		}
-		return advance, line[:i], nil
 	}
-	switch {
-	case ok:
-		return advance, line, nil
-	case atEOF && len(b) > 0:
+	if atEOF && len(b) > 0 {
 		return len(b), b, nil
 	}
 	return 0, nil, nil
