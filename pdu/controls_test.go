@@ -48,6 +48,18 @@ func TestEscapeControls(t *testing.T) {
 				t.Errorf("%s of %q: %q, want %q", name, tt.in, got, tt.want)
 			}
 		}
+		params := []EventParam{{Type: MetricString, Value: []byte(tt.in)}, {Type: MetricAggregate, Value: []byte(tt.in)}}
+		b, err := AppendEvents(nil, MetricEvent, []EventRecord{{Params: params}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := ParseEvents(MetricEvent, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := recs[0].Params; string(got[0].Value) != tt.want || string(got[1].Value) != tt.in {
+			t.Errorf("event record with %q: %q", tt.in, got)
+		}
 	}
 	if got, want := EscapeControls("a\tb\nc", ""), `a\tb\nc`; got != want {
 		t.Errorf("without tabs and newlines: %q, want %q", got, want)

@@ -95,8 +95,9 @@ func ParseEvents(typ MetricType, block []byte) ([]EventRecord, error) {
 }
 
 // AppendEvents appends the value block of a metric of type MetricEvent or
-// MetricHighResEvent to b: the inverse of ParseEvents. If it fails it returns
-// b as it was.
+// MetricHighResEvent to b: the inverse of ParseEvents, except that control characters in
+// strings, other than tabs and newlines, are escaped: see [EscapeControls]. If it fails it
+// returns b as it was.
 func AppendEvents(b []byte, typ MetricType, recs []EventRecord) ([]byte, error) {
 	e := encoder{b: b, start: len(b)}
 	if typ != MetricEvent && typ != MetricHighResEvent {
@@ -126,10 +127,14 @@ func AppendEvents(b []byte, typ MetricType, recs []EventRecord) ([]byte, error) 
 		}
 		e.i32(int32(len(r.Params)))
 		for _, p := range r.Params {
+			v := p.Value
+			if p.Type == MetricString {
+				v = escapeBlock(v)
+			}
 			e.u32(uint32(p.PMID))
-			e.blockHead(p.Type, len(p.Value))
-			e.b = append(e.b, p.Value...)
-			e.b = appendPad(e.b, len(p.Value))
+			e.blockHead(p.Type, len(v))
+			e.b = append(e.b, v...)
+			e.b = appendPad(e.b, len(v))
 		}
 	}
 	n := len(e.b) - e.start
