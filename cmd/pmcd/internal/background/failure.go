@@ -1,6 +1,8 @@
 package background
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -37,7 +39,7 @@ func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
 		fmt.Fprintln(f, why)
 		return
 	}
-	log, err := regular.Open(out.Path)
+	log, err := openLog(out)
 	if err != nil {
 		fmt.Fprintln(f, why)
 		return
@@ -46,6 +48,26 @@ func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
 	fmt.Fprintf(f, "Log file %q contains ...\n", out.Path)
 	io.Copy(f, log)
 }
+
+// openLog opens the log for reading. It is an error if another file has its path: where others may
+// write, they may have put a link there, to a file that only root may read.
+func openLog(out *logging.File) (*os.File, error) {
+	f, err := regular.Open(out.Path)
+	if err != nil {
+		return nil, err
+	}
+	is, err := f.Stat()
+	if err == nil {
+		var log fs.FileInfo
+		if log, err = out.Output.Stat(); err == nil && os.SameFile(is, log) {
+			return f, nil
+		}
+	}
+	f.Close()
+	return nil, cmp.Or(err, errOtherFile)
+}
+
+var errOtherFile = errors.New("another file has the path of the log")
 
 // openReport opens the file of -x for writing. In a directory that others may write to, root replaces a
 // file, because another user may have made or linked it.
@@ -57,7 +79,7 @@ func openReport(path string) (*os.File, error) {
 	defer d.Close()
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC | syscall.O_NOCTTY
 	if os.Geteuid() == 0 && !d.Private {
-		flag |= syscall.O_NOFOLLOW
+		flag |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK // to open a FIFO would wait for a reader
 		if fi, err := os.Lstat(file); err != nil || fi.Mode().IsRegular() || fi.Mode().Type() == fs.ModeSymlink {
 			os.Remove(file) // if that fails, creating it does
 			flag |= os.O_EXCL

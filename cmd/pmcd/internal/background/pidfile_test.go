@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/internal/testutil"
 )
@@ -75,5 +78,44 @@ func TestLinkedReport(t *testing.T) {
 	}
 	if text := pmcdtest.Read(victim); text != "precious" {
 		t.Errorf("what links lead to has %q", text)
+	}
+}
+
+// What another user has put in the place of the log is not copied to the file of -x.
+func TestReplacedLog(t *testing.T) {
+	dir := t.TempDir()
+	path, report := filepath.Join(dir, "log"), filepath.Join(dir, "report")
+	log, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	log.WriteString("why\n")
+	out := &logging.File{Output: log, Opened: true, Path: path}
+	(*Launcher)(nil).ReportFailure(errors.New("it failed"), report, out)
+	if text := pmcdtest.Read(report); !strings.HasSuffix(text, "contains ...\nwhy\n") {
+		t.Errorf("the log: %q", text)
+	}
+	secret := filepath.Join(dir, "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("secret"), 0o600), os.Remove(path), os.Symlink(secret, path)); err != nil {
+		t.Fatal(err)
+	}
+	(*Launcher)(nil).ReportFailure(errors.New("it failed"), report, out)
+	if text := pmcdtest.Read(report); !strings.HasSuffix(text, "!  it failed\n") {
+		t.Errorf("a link: %q", text)
+	}
+}
+
+// Root does not wait for the reader of a FIFO that another user has put in the place of the file of -x.
+func TestReportToFIFO(t *testing.T) {
+	testutil.NeedRoot(t)
+	dir := filepath.Join(testutil.SharedDir(t), "shared")
+	path := filepath.Join(dir, "fifo")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, 1, 1), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := openReport(path); !errors.Is(err, syscall.ENXIO) {
+		f.Close()
+		t.Errorf("a FIFO without a reader: %v", err)
 	}
 }
