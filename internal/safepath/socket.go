@@ -34,11 +34,12 @@ func Listen(path string, perm fs.FileMode) (ln *net.UnixListener, err error) {
 	return ln, err
 }
 
-// ErrNotOwn is the error of Give for a file that is not the one that this process has made.
+// ErrNotOwn is the error of Give for a file that is not the socket that this process has made.
 var ErrNotOwn = errors.New("another file has taken its place")
 
-// Give gives a socket, a file or a directory that this process has just made to another user. It does
-// nothing if something else has its path: a link, a file of another user, or one with another name.
+// Give gives a socket that this process has just made to another user. It does nothing if something else
+// has its path: a link, a file of any other kind, which may be one of root from the same directory, a
+// socket of another user, or one with another name.
 func Give(path string, uid, gid int) error {
 	d, file, err := OpenParent(path)
 	if err != nil {
@@ -54,8 +55,7 @@ func Give(path string, uid, gid int) error {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return err
 	}
-	kind := st.Mode & syscall.S_IFMT
-	if kind == syscall.S_IFLNK || int(st.Uid) != os.Geteuid() || kind != syscall.S_IFDIR && st.Nlink != 1 {
+	if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
 		return &fs.PathError{Op: "chown", Path: path, Err: ErrNotOwn}
 	}
 	if err := syscall.Fchownat(fd, "", uid, gid, atEmptyPath); err != nil {

@@ -31,8 +31,15 @@ func TestGive(t *testing.T) {
 	testutil.NeedRoot(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	err := errors.Join(os.WriteFile(at("file"), nil, 0o644), os.WriteFile(at("victim"), nil, 0o644), os.Mkdir(at("dir"), 0o755),
-		os.Symlink("victim", at("link")), os.Link(at("victim"), at("hard")), os.WriteFile(at("other"), nil, 0o644), os.Chown(at("other"), 2, 2))
+	for _, name := range []string{"socket", "victim", "other"} {
+		l, err := Listen(at(name), 0o660)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	err := errors.Join(os.WriteFile(at("file"), nil, 0o600), os.Mkdir(at("dir"), 0o700),
+		os.Symlink("victim", at("link")), os.Link(at("victim"), at("hard")), os.Chown(at("other"), 2, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +47,7 @@ func TestGive(t *testing.T) {
 		name string
 		uid  uint32 // afterwards
 		ok   bool
-	}{{"file", 1, true}, {"dir", 1, true}, {"link", 0, false}, {"hard", 0, false}, {"other", 2, false}, {"none", 0, false}} {
+	}{{"socket", 1, true}, {"file", 0, false}, {"dir", 0, false}, {"link", 0, false}, {"hard", 0, false}, {"other", 2, false}, {"none", 0, false}} {
 		if err := Give(at(tt.name), 1, 1); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
