@@ -116,7 +116,7 @@ mmv: agents internal/mmvformat internal/logtext agents/serve
 mmv/mmvtest: internal/mmvformat
 nfsclient: ./internal/ids ./internal/metrics ./internal/sysfile agents agents/pmda agents/serve pdu
 openmetrics: agents internal/nametree internal/savefile internal/launch/roothelper agents/serve
-  pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular golang.org/x/text
+  pdu pmcdconf pmcdconf/pcpconf pmcdconf/regular golang.org/x/text internal/safepath
 pmcd: ./internal/pidfile ./internal/zone agents agents/pmda pdu pmcdconf/regular pmcdconf/pcpconf
 pmimport: ./internal/ids ./internal/metrics ./internal/pidfile ./internal/zone agents agents/pmda agents/serve pdu
 proc: ./internal/cgroups ./internal/metrics ./internal/sysfile agents agents/pmda internal/pmdaroot agents/serve

@@ -26,8 +26,6 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
-
-	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // maxRedirects is how many redirects of a URL are followed.
@@ -90,7 +88,7 @@ func hostPort(u *url.URL) string { return net.JoinHostPort(strings.ToLower(u.Hos
 func (a *agent) readURL(ctx context.Context, p *page) (status int, err error) {
 	u := p.file.url
 	if u.Scheme == "file" {
-		f, err := regular.Open(strings.TrimPrefix(p.file.text, "file://"))
+		f, err := openFile(strings.TrimPrefix(p.file.text, "file://"))
 		if err != nil {
 			return 0, err
 		}

@@ -2,10 +2,14 @@ package openmetrics
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/gopcp/pmcd/internal/launch/roothelper"
+	"github.com/gopcp/pmcd/internal/safepath"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/regular"
 )
 
 // checkTrust returns an error if this process is root's (-u root), and another user can change the script
@@ -32,4 +36,37 @@ func (s *source) untrusted() error {
 		return fmt.Errorf("not read as root: %w", err)
 	}
 	return nil
+}
+
+// openFile opens the file that a URL of file: names. Other users may write the file, and as root the
+// agent follows no link that they can have made: clients would get what only root may read.
+func openFile(path string) (*os.File, error) {
+	d, file, err := safepath.OpenParent(path)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	f, err := regular.Open(file)
+	if err != nil {
+		return nil, d.Err(err)
+	}
+	if os.Geteuid() != 0 || d.Private || isNamed(f, file) {
+		return f, nil
+	}
+	f.Close()
+	return nil, &fs.PathError{Op: "open", Path: path, Err: safepath.ErrLink}
+}
+
+// isNamed reports whether path is the only name of f, and no symbolic link.
+func isNamed(f *os.File, path string) bool {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	st, err := f.Stat()
+	if err != nil || !os.SameFile(st, named) {
+		return false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && sys.Nlink == 1
 }

@@ -1,6 +1,7 @@
 package openmetrics
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,31 @@ func TestTrust(t *testing.T) {
 				return strings.Contains(status(t, a, "s"), tt.want)
 			})
 		})
+	}
+}
+
+// As root, the agent follows no link of another user to the file of a URL.
+func TestLinkedFile(t *testing.T) {
+	testutil.NeedRoot(t)
+	dir := testutil.SharedDir(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.WriteFile(at("secret"), []byte("x 1\n"), 0o600), os.Mkdir(at("shared"), 0o755),
+		os.WriteFile(at("shared/file"), []byte("x 2\n"), 0o644), os.Chown(at("shared/file"), 1, 1), os.Symlink("../secret", at("shared/link")),
+		os.Link(at("secret"), at("shared/hard")), os.Symlink("..", at("shared/up")), os.Symlink("secret", at("link")), os.Chown(at("shared"), 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	for name, path := range map[string]string{"file": "shared/file", "link": "shared/link", "hard": "shared/hard", "up": "shared/up/secret", "own": "link"} {
+		h.file(name+".url", "file://"+at(path), 0o644)
+	}
+	a := h.start(Options{})
+	if got := values(t, a, "file", "own"); got != "file.x 2\nown.x 1" {
+		t.Errorf("read %s", got)
+	}
+	for _, name := range []string{"link", "hard", "up"} {
+		if got := status(t, a, name); !strings.Contains(got, "a link in a directory") {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
