@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 )
 
@@ -26,13 +27,23 @@ func Listen(path string, perm fs.FileMode) (ln *net.UnixListener, err error) {
 		// A thread of its own, which ends with the goroutine, has a umask of its
 		// own. Where that is forbidden the umask is that of all threads for a moment.
 		runtime.LockOSThread()
-		syscall.Unshare(syscall.CLONE_FS)
+		if unshare() != nil {
+			umask.Lock()
+			defer umask.Unlock()
+		}
 		defer syscall.Umask(syscall.Umask(int(^perm.Perm() & 0o777)))
 		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: file, Net: "unix"})
 	}()
 	<-done
 	return ln, err
 }
+
+// unshare gives this thread a umask of its own. Tests replace it.
+var unshare = func() error { return syscall.Unshare(syscall.CLONE_FS) }
+
+// umask is for that of all threads: of two calls of Listen at a time, one would leave the umask of
+// the other behind.
+var umask sync.Mutex
 
 // ErrNotOwn is the error of Give for a file that is not the socket that this process has made.
 var ErrNotOwn = errors.New("another file has taken its place")

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -23,6 +25,35 @@ func TestListen(t *testing.T) {
 	}
 	if _, err := Listen(filepath.Join(path, "none/socket"), 0o660); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("below a file: %v", err)
+	}
+}
+
+// Where a thread cannot have a umask of its own, the umask is as before, and each socket has its mode.
+func TestListenAtTheSameTime(t *testing.T) {
+	before := unshare
+	defer func() { unshare = before }()
+	unshare = func() error { return syscall.EPERM }
+	old := syscall.Umask(0o022)
+	defer syscall.Umask(old)
+	dir := t.TempDir()
+	var wait sync.WaitGroup
+	for i := range 200 {
+		wait.Go(func() {
+			path, mode := filepath.Join(dir, strconv.Itoa(i)), fs.FileMode(0o600+i%2*0o066)
+			l, err := Listen(path, mode)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			if fi, err := os.Lstat(path); err != nil || fi.Mode().Perm() != mode {
+				t.Errorf("%v, %v; want %v", fi.Mode(), err, mode)
+			}
+		})
+	}
+	wait.Wait()
+	if now := syscall.Umask(0o022); now != 0o022 {
+		t.Errorf("the umask is %#o", now)
 	}
 }
 
