@@ -10,7 +10,7 @@ import (
 
 // Lengths of a PDU.
 const (
-	HeaderLen = 12                    // of the header: length, type, sender
+	HeaderLen = 12                   // of the header: length, type, sender
 	MaxLen    = math.MaxInt32 - 1024 // of the longest PDU that libpcp accepts
 )
 

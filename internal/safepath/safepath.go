@@ -242,7 +242,32 @@ func (w *walk) reach(fd int) error {
 	return nil
 }
 
-func (w *walk) trusts(uid uint32) bool { return uid == 0 || int(uid) == w.uid }
+func (w *walk) trusts(uid uint32) bool {
+	return uid == 0 || int(uid) == w.uid || uid == overflowUID && !isMapped(uid)
+}
+
+// overflowUID is the user as whose files the kernel shows those of users that the user namespace does
+// not have (/proc/sys/kernel/overflowuid). In a namespace of one user (unshare -r) the root
+// directory is such a file. No process of the namespace can be another user that owns it, and what is root
+// there has no rights of the host's root.
+const overflowUID = 65534
+
+// isMapped reports whether the user namespace has a user, or it is not known.
+func isMapped(uid uint32) bool {
+	b, err := os.ReadFile("/proc/self/uid_map")
+	return err != nil || inMap(string(b), uid)
+}
+
+// inMap is isMapped with the content of uid_map (user_namespaces(7)).
+func inMap(text string, uid uint32) bool {
+	for line := range strings.Lines(text) {
+		var first, outside, n uint64
+		if _, err := fmt.Sscan(line, &first, &outside, &n); err != nil || first <= uint64(uid) && uint64(uid) < first+n {
+			return true
+		}
+	}
+	return false
+}
 
 // What package syscall lacks. Package unix would be one more that plugins of agents depend on.
 const (

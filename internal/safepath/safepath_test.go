@@ -204,3 +204,22 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// In a user namespace that lacks the owner of a directory, that is no other user of it.
+func TestInMap(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want bool
+	}{
+		{"         0          0 4294967295\n", true},
+		{"         0       1000          1\n", false},
+		{"         0       1000          1\n         1     100000      65536\n", true},
+		{"         0     100000      65534\n", false},
+		{"garbage\n", true},
+		{"", false},
+	} {
+		if got := inMap(tt.text, overflowUID); got != tt.want {
+			t.Errorf("%q: %v", tt.text, got)
+		}
+	}
+}
