@@ -196,7 +196,7 @@ func TestLimits(t *testing.T) {
 		want string
 	}{
 		{"bytes", endless("#" + strings.Repeat(" comment", 1000) + "\n"), errPageTooLong.Error()},
-		{"line", endless("x"), errLineTooLong.Error()},
+		{"line", endless("x"), errPageTooLong.Error()},
 		{"samples", endless("x 1\n"), errTooManySeries.Error()},
 		{"gzip", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Accept-Encoding") != "gzip" {

@@ -44,9 +44,22 @@ type page struct {
 func (p *page) read(r io.Reader) error {
 	in := bufio.NewScanner(&limitedReader{r: r, left: p.src.maxPage})
 	in.Buffer(nil, maxLine)
-	in.Split(splitLine)
+	long := false // the line is longer than the buffer, and what the buffer had of it is gone
+	in.Split(func(b []byte, atEOF bool) (int, []byte, error) {
+		n, line, err := splitLine(b, atEOF)
+		if n == 0 && len(b) == maxLine {
+			n, long = len(b), true
+		}
+		return n, line, err
+	})
 	for in.Scan() {
 		line := in.Bytes()
+		if long {
+			p.lines++
+			p.leftOut(errLineTooLong)
+			long = false
+			continue
+		}
 		if p.lines == 0 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
 		}
@@ -57,8 +70,9 @@ func (p *page) read(r io.Reader) error {
 			return err
 		}
 	}
-	if in.Err() == bufio.ErrTooLong {
-		return errLineTooLong
+	if long { // to the end of the page
+		p.lines++
+		p.leftOut(errLineTooLong)
 	}
 	return in.Err()
 }
@@ -123,11 +137,16 @@ func (p *page) line(line []byte) error {
 		p.src.mu.Unlock()
 	}
 	if err != nil {
-		if p.bad++; p.bad == 1 {
-			p.badErr = fmt.Errorf("line %d: %w", p.lines, err)
-		}
+		p.leftOut(err)
 	}
 	return nil
+}
+
+// leftOut notes that the present line is not understood.
+func (p *page) leftOut(err error) {
+	if p.bad++; p.bad == 1 {
+		p.badErr = fmt.Errorf("line %d: %w", p.lines, err)
+	}
 }
 
 // comment handles a comment. The first one after samples begins a block: until then, HELP and TYPE

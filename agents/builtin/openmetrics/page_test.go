@@ -37,6 +37,7 @@ func TestBadLines(t *testing.T) {
 		{"metadata that is too short", "a 1\n# PCP5 x.y 1.2.3 u64\nb 2\n# c\nc 3\n", "a 1\nc 3", "line 3: the line \"PCP5 x.y u64\" is too short"},
 		{"too many labels", "a{" + strings.Repeat("x", 9) + "=\"\"} 1\nb{" + manyLabels() + "} 1\nc 1\n", "a \"0 xxxxxxxxx:\" 1\nc 1", "line 2: a series has more than 128 labels"},
 		{"the first line", "%\n%\n\na 1\n# EOF\n", "a 1", "2 lines are left out: line 1"},
+		{"long lines", "a 1\n" + strings.Repeat("x", 3*maxLine) + "\nb 2\n" + strings.Repeat("y ", maxLine) + "\r\nc 3\n" + strings.Repeat("z", maxLine), "a 1\nb 2\nc 3", "3 lines are left out: line 2: a line is longer than 64 KiB"},
 		{"a byte order mark", "\ufeff# HELP a text\na 1\n", "a 1", "success"},
 		{"carriage returns", "a 1\rb 2\r\nc{x=\"1\"} 3\r\r# c\rd 4\r", "a 1\nb 2\n" + `c "0 x:1" 3` + "\nd 4", "success"},
 		{"numbers", "a 1_000\nb -nan\nc 1_\n", "a 1000\nb NaN\nc not available now", "success"},
