@@ -111,7 +111,7 @@ func (c *valueClient) traverse(name string) string {
 // contextLabels returns the labels of the host, or the name of an error.
 func (c *valueClient) contextLabels() string {
 	c.t.Helper()
-	sets, err := c.LabelsAt(context.Background(), pdu.LabelContext, 0)
+	sets, err := c.LabelsAt(context.Background(), pmapi.LabelContext, 0)
 	if err != nil {
 		return c.errorName(err)
 	}

@@ -138,16 +138,16 @@ func TestInstancesAndTexts(t *testing.T) {
 	if name, err := c.InstanceName(ctx, fakeDom, 1); err != nil || name != "1 minute" {
 		t.Errorf("InstanceName: %q, %v", name, err)
 	}
-	if text, err := c.Text(ctx, countID, pdu.TextOneLine); err != nil || text != "text 5 of 5.0.0" {
+	if text, err := c.Text(ctx, countID, TextOneLine); err != nil || text != "text 5 of 5.0.0" {
 		t.Errorf("Text: %q, %v", text, err)
 	}
-	if text, err := c.Text(ctx, nameID, pdu.TextHelp); err != nil || text != "text 5 of 5.0.2" {
+	if text, err := c.Text(ctx, nameID, TextHelp); err != nil || text != "text 5 of 5.0.2" {
 		t.Errorf("Text in full that is empty: %q, %v", text, err)
 	}
-	if text, err := c.InDomText(ctx, fakeDom, pdu.TextOneLine); err != nil || text != "text 9 of 5.0.1" {
+	if text, err := c.InDomText(ctx, fakeDom, TextOneLine); err != nil || text != "text 9 of 5.0.1" {
 		t.Errorf("InDomText: %q, %v", text, err)
 	}
-	if _, err := c.Text(ctx, countID, pdu.TextHelp); !errors.Is(err, pdu.ErrnoText) {
+	if _, err := c.Text(ctx, countID, TextHelp); !errors.Is(err, pdu.ErrnoText) {
 		t.Errorf("Text that does not exist: %v", err)
 	}
 }
@@ -172,8 +172,8 @@ func TestLabels(t *testing.T) {
 	if all, err = c.Labels(ctx, countID); err != nil || len(all) != 1 {
 		t.Errorf("Labels of a metric without instances: %v, %v", all, err)
 	}
-	sets, err := c.LabelsAt(ctx, pdu.LabelDomain, 5)
-	if want := []InstLabels{{pdu.NoInst, []Label{{"agent", `"fake"`, pdu.LabelDomain}, {"level", "2", pdu.LabelDomain}}}}; err != nil || !reflect.DeepEqual(sets, want) {
+	sets, err := c.LabelsAt(ctx, LabelDomain, 5)
+	if want := []InstLabels{{pdu.NoInst, []Label{{"agent", `"fake"`, LabelDomain, false}, {"level", "2", LabelDomain, true}}}}; err != nil || !reflect.DeepEqual(sets, want) {
 		t.Errorf("LabelsAt: %v, %v", sets, err)
 	}
 	f = startFake(t)

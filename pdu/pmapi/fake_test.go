@@ -360,7 +360,7 @@ func (s *session) replyLabels(m *pdu.LabelReq) {
 	case pdu.LabelContext:
 		add(pdu.NoInst, pdu.NamedLabel{Name: "hostname", Value: `"h"`}, pdu.NamedLabel{Name: "level", Value: "1"})
 	case pdu.LabelDomain:
-		add(pdu.NoInst, pdu.NamedLabel{Name: "agent", Value: `"fake"`}, pdu.NamedLabel{Name: "level", Value: "2"})
+		add(pdu.NoInst, pdu.NamedLabel{Name: "agent", Value: `"fake"`}, pdu.NamedLabel{Name: "level", Value: "2", Flags: pdu.LabelOptional})
 	case pdu.LabelItem:
 		add(pdu.NoInst, pdu.NamedLabel{Name: "level", Value: "5"})
 	case pdu.LabelInstances:

@@ -185,7 +185,7 @@ func TestCancel(t *testing.T) {
 	defer close(answer)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := c.Text(testContext(t), countID, pdu.TextOneLine); err != nil {
+		if _, err := c.Text(testContext(t), countID, TextOneLine); err != nil {
 			t.Errorf("the request before: %v", err)
 		}
 	})
@@ -211,7 +211,7 @@ func TestCancel(t *testing.T) {
 
 	ctx, cancel = context.WithCancelCause(testContext(t))
 	wg.Go(func() {
-		_, err := c.Text(ctx, countID, pdu.TextOneLine)
+		_, err := c.Text(ctx, countID, TextOneLine)
 		var lost *ConnError
 		if !errors.Is(err, why) || !errors.As(err, &lost) {
 			t.Errorf("cancelled while it waits for the reply: %v", err)
@@ -245,7 +245,7 @@ func TestTimeout(t *testing.T) {
 	f.setHandle(func(s *session, m pdu.Message) bool { return m.Type() == pdu.TypeTextReq })
 	c := f.dial(nil)
 	c.opts.Timeout = 20 * time.Millisecond
-	if _, err := c.Text(testContext(t), countID, pdu.TextOneLine); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Text(testContext(t), countID, TextOneLine); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no reply: %v", err)
 	}
 	f = startFake(t)
@@ -267,7 +267,7 @@ func TestClose(t *testing.T) {
 	c := f.dial(&Options{Reconnect: &Backoff{}})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := c.Text(testContext(t), countID, pdu.TextOneLine); !errors.Is(err, ErrClosed) {
+		if _, err := c.Text(testContext(t), countID, TextOneLine); !errors.Is(err, ErrClosed) {
 			t.Errorf("request during Close: %v", err)
 		}
 	})

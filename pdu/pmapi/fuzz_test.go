@@ -93,7 +93,7 @@ func use(ctx context.Context, t *testing.T, c *Client) {
 	}
 	c.Children(ctx, "")
 	c.Names(ctx, countID)
-	c.Text(ctx, countID, pdu.TextOneLine)
+	c.Text(ctx, countID, TextOneLine)
 	c.Store(ctx, NewValueSet(countID, pdu.NoInst, ValueOf(uint32(1))))
 	g := c.NewGroup()
 	var x float64

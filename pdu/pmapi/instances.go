@@ -50,17 +50,24 @@ func (c *Client) instance(ctx context.Context, req *pdu.InstanceReq) (pdu.Inst, 
 	return reply.Insts[0], nil
 }
 
-// Text returns the help text of a metric (pmLookupText(3)): in one line if kind is
-// [pdu.TextOneLine], and in full if it is [pdu.TextHelp]. If the full text is empty, Text
+// TextKind is the kind of a help text (PM_TEXT_*, pmapi.h).
+type TextKind int32
+
+// Kinds of help texts.
+const (
+	TextOneLine = TextKind(pdu.TextOneLine) // in one line
+	TextHelp    = TextKind(pdu.TextHelp)    // in full
+)
+
+// Text returns the help text of a metric (pmLookupText(3)). If the full text is empty, Text
 // returns the line.
-func (c *Client) Text(ctx context.Context, id pdu.PMID, kind pdu.TextKind) (string, error) {
-	return c.text(ctx, uint32(id), kind|pdu.TextPMID, id)
+func (c *Client) Text(ctx context.Context, id pdu.PMID, kind TextKind) (string, error) {
+	return c.text(ctx, uint32(id), pdu.TextKind(kind)|pdu.TextPMID, id)
 }
 
-// InDomText returns the help text of an instance domain (pmLookupInDomText(3)), of a kind as
-// in Text.
-func (c *Client) InDomText(ctx context.Context, indom pdu.InDom, kind pdu.TextKind) (string, error) {
-	return c.text(ctx, uint32(indom), kind|pdu.TextInDom, indom)
+// InDomText returns the help text of an instance domain (pmLookupInDomText(3)), as Text does.
+func (c *Client) InDomText(ctx context.Context, indom pdu.InDom, kind TextKind) (string, error) {
+	return c.text(ctx, uint32(indom), pdu.TextKind(kind)|pdu.TextInDom, indom)
 }
 
 func (c *Client) text(ctx context.Context, ident uint32, kind pdu.TextKind, of fmt.Stringer) (string, error) {

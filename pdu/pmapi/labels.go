@@ -9,12 +9,29 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// LabelKind is the kind of object that a label belongs to (PM_LABEL_*, pmapi.h).
+type LabelKind int32
+
+// Kinds of labels, and what Client.LabelsAt is to identify an object by.
+const (
+	LabelContext   = LabelKind(pdu.LabelContext)   // the host, by nothing
+	LabelDomain    = LabelKind(pdu.LabelDomain)    // an agent, by its domain number
+	LabelInDom     = LabelKind(pdu.LabelInDom)     // an instance domain, by its InDom
+	LabelCluster   = LabelKind(pdu.LabelCluster)   // a cluster, by the PMID of a metric in it
+	LabelItem      = LabelKind(pdu.LabelItem)      // a metric, by its PMID
+	LabelInstances = LabelKind(pdu.LabelInstances) // the instances of an instance domain, by its InDom
+)
+
+// String returns the name of k, such as "domain".
+func (k LabelKind) String() string { return pdu.LabelKind(k).String() }
+
 // A Label is a name and a value that pmcd attaches to the host, an agent, an instance
 // domain, metrics or an instance (pmLookupLabels(3)).
 type Label struct {
-	Name  string
-	Value string        // JSON: a string is in quotes
-	Kind  pdu.LabelKind // of what it belongs to, with pdu.LabelOptional and so on
+	Name     string // with dots if the value is inside an object
+	Value    string // JSON: a string is in quotes
+	Kind     LabelKind
+	Optional bool // not part of what identifies a metric
 }
 
 // InstLabels are the labels of one instance or, with [pdu.NoInst], of what else was asked
@@ -24,13 +41,12 @@ type InstLabels struct {
 	Labels []Label
 }
 
-// LabelsAt returns the labels of one kind, as the agent has them: of the host
-// ([pdu.LabelContext], without an ident), a domain (the ident is its number), an instance
-// domain or its instances (an InDom), a cluster or an item (a PMID). There is one element
-// for each instance, or one, or none if there are no labels. Without labels there is no
-// error; a pmcd before PCP 4 fails with pdu.ErrnoNoLabels.
-func (c *Client) LabelsAt(ctx context.Context, kind pdu.LabelKind, ident uint32) ([]InstLabels, error) {
-	if kind == pdu.LabelContext {
+// LabelsAt returns the labels of one kind, as the agent has them. The kind says what ident is;
+// for LabelContext it has no meaning. There is one element for each instance, or one, or none if
+// there are no labels. Without labels there is no error; a pmcd before PCP 4 fails with
+// pdu.ErrnoNoLabels.
+func (c *Client) LabelsAt(ctx context.Context, kind LabelKind, ident uint32) ([]InstLabels, error) {
+	if kind == LabelContext {
 		ident = uint32(pdu.NoPMID)
 	}
 	var sets []InstLabels
@@ -39,10 +55,10 @@ func (c *Client) LabelsAt(ctx context.Context, kind pdu.LabelKind, ident uint32)
 			return pdu.ErrnoNoLabels
 		}
 		var reply pdu.Labels
-		if err := n.call(&pdu.LabelReq{Ident: ident, Kind: kind}, &reply); err != nil {
+		if err := n.call(&pdu.LabelReq{Ident: ident, Kind: pdu.LabelKind(kind)}, &reply); err != nil {
 			return err
 		}
-		if reply.Ident != ident || reply.Kind != kind {
+		if reply.Ident != ident || reply.Kind != pdu.LabelKind(kind) {
 			return n.fail(badReply("other labels"))
 		}
 		sets = nil
@@ -63,7 +79,11 @@ func (c *Client) LabelsAt(ctx context.Context, kind pdu.LabelKind, ident uint32)
 func labelsOf(s *pdu.LabelSet) []Label {
 	labels := make([]Label, len(s.Labels))
 	for i, l := range s.Labels {
-		labels[i] = Label{Name: s.Name(l), Value: string(s.Value(l)), Kind: pdu.LabelKind(l.Flags)}
+		flags := pdu.LabelKind(l.Flags)
+		labels[i] = Label{
+			Name: s.Name(l), Value: string(s.Value(l)),
+			Kind: LabelKind(flags &^ (pdu.LabelCompound | pdu.LabelOptional)), Optional: flags&pdu.LabelOptional != 0,
+		}
 		if l.ValueLen == 0 {
 			labels[i].Value = "null"
 		}
@@ -82,18 +102,18 @@ func (c *Client) Labels(ctx context.Context, id pdu.PMID) ([]InstLabels, error) 
 		return nil, err
 	}
 	levels := []struct {
-		kind  pdu.LabelKind
+		kind  LabelKind
 		ident uint32
 	}{
-		{pdu.LabelContext, 0},
-		{pdu.LabelDomain, uint32(id.Domain())},
-		{pdu.LabelInDom, uint32(d.InDom)},
-		{pdu.LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
-		{pdu.LabelItem, uint32(id)},
+		{LabelContext, 0},
+		{LabelDomain, uint32(id.Domain())},
+		{LabelInDom, uint32(d.InDom)},
+		{LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
+		{LabelItem, uint32(id)},
 	}
 	var all [][]Label
 	for _, l := range levels {
-		if l.kind == pdu.LabelInDom && d.InDom == pdu.NoInDom {
+		if l.kind == LabelInDom && d.InDom == pdu.NoInDom {
 			continue
 		}
 		sets, err := c.LabelsAt(ctx, l.kind, l.ident)
@@ -108,7 +128,7 @@ func (c *Client) Labels(ctx context.Context, id pdu.PMID) ([]InstLabels, error) 
 	if d.InDom == pdu.NoInDom {
 		return merged, nil
 	}
-	insts, err := c.LabelsAt(ctx, pdu.LabelInstances, uint32(d.InDom))
+	insts, err := c.LabelsAt(ctx, LabelInstances, uint32(d.InDom))
 	if err != nil {
 		return nil, err
 	}

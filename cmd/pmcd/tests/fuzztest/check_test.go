@@ -142,7 +142,7 @@ func (c *checker) ordinary(ctx context.Context, client *pmapi.Client, g generato
 			return len(insts) == instances && insts[item%instances].Name == instName(indom, item%instances)
 		})
 	case 2:
-		help, err := client.Text(ctx, id, pdu.TextOneLine)
+		help, err := client.Text(ctx, id, pmapi.TextOneLine)
 		return expect("text", help, err, func() bool { return help == text(id, true) })
 	case 3:
 		ids, err := client.Lookup(ctx, honestName(top, cluster, item), "pmcd.numclients", "no.such.name")

@@ -49,7 +49,7 @@ func TestGoClientLogins(t *testing.T) {
 // isNobody fails unless pmcd knows the client as the user nobody.
 func isNobody(t *testing.T, c *pmapi.Client) {
 	t.Helper()
-	sets, err := c.LabelsAt(t.Context(), pdu.LabelContext, 0)
+	sets, err := c.LabelsAt(t.Context(), pmapi.LabelContext, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func (p *goPrinter) describe() {
 			p.t.Errorf("%s is not one of the names %q of %v", p.names[i], names, ids[i])
 		}
 		p.f("%s PMID: %v", p.names[i], d.PMID)
-		if text, err := p.c.Text(p.t.Context(), d.PMID, pdu.TextOneLine); err != nil {
+		if text, err := p.c.Text(p.t.Context(), d.PMID, pmapi.TextOneLine); err != nil {
 			p.f(" One-line Help: Error: %s\n", p.text(err))
 		} else {
 			p.f(" [%s]\n", text)
@@ -194,7 +194,7 @@ func (p *goPrinter) describe() {
 			sem = "??? (0)"
 		}
 		p.f("    Data Type: %s  InDom: %s 0x%x\n    Semantics: %s  Units: %v\n", metricTypes[d.ValueType], indom, uint32(d.InDom), sem, d.Units)
-		if text, err := p.c.Text(p.t.Context(), d.PMID, pdu.TextHelp); err != nil {
+		if text, err := p.c.Text(p.t.Context(), d.PMID, pmapi.TextHelp); err != nil {
 			p.f("Full Help: Error: %s\n", p.text(err))
 		} else {
 			p.f("Help:\n%s\n", text)

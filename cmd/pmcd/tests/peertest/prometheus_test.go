@@ -19,7 +19,7 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/internal/testutil"
-	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // startExporter starts a pmcd-prometheus for a host and returns its URL. It runs as d's
@@ -247,8 +247,8 @@ func labelsMissing(t *testing.T, d *peer.Daemon) func(name, label string) bool {
 				continue // its agent is not there
 			}
 			other := make(map[string]bool) // names of the labels of other levels
-			for kind, ident := range map[pdu.LabelKind]uint32{
-				pdu.LabelDomain: uint32(ids[0].Domain()), pdu.LabelCluster: uint32(ids[0]), pdu.LabelItem: uint32(ids[0]),
+			for kind, ident := range map[pmapi.LabelKind]uint32{
+				pmapi.LabelDomain: uint32(ids[0].Domain()), pmapi.LabelCluster: uint32(ids[0]), pmapi.LabelItem: uint32(ids[0]),
 			} {
 				sets, err := c.LabelsAt(t.Context(), kind, ident)
 				if err != nil {
@@ -257,7 +257,7 @@ func labelsMissing(t *testing.T, d *peer.Daemon) func(name, label string) bool {
 				for _, set := range sets {
 					for _, l := range set.Labels {
 						label := strings.ReplaceAll(l.Name, ".", "_")
-						if kind == pdu.LabelItem {
+						if kind == pmapi.LabelItem {
 							other[label] = true
 						} else if !other[label] {
 							missing[strings.ReplaceAll(name, ".", "_")+" "+label] = true

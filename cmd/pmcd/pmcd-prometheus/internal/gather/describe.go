@@ -81,18 +81,18 @@ func (p *plan) describeOne(ctx context.Context, c Client, m *metric) error {
 			m.names = append(m.names, name)
 		}
 	}
-	if m.help, err = c.Text(ctx, id, pdu.TextOneLine); isLost(err) || isTransient(err) {
+	if m.help, err = c.Text(ctx, id, pmapi.TextOneLine); isLost(err) || isTransient(err) {
 		return err
 	}
 	m.help = strings.ToValidUTF8(m.help, "\uFFFD") // otherwise Prometheus refuses all values of a host
 	var sets [][]pmapi.Label
 	for _, l := range []level{
-		{pdu.LabelDomain, uint32(id.Domain())},
-		{pdu.LabelInDom, uint32(m.desc.InDom)},
-		{pdu.LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
-		{pdu.LabelItem, uint32(id)},
+		{pmapi.LabelDomain, uint32(id.Domain())},
+		{pmapi.LabelInDom, uint32(m.desc.InDom)},
+		{pmapi.LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
+		{pmapi.LabelItem, uint32(id)},
 	} {
-		if l.kind == pdu.LabelInDom && m.desc.InDom == pdu.NoInDom {
+		if l.kind == pmapi.LabelInDom && m.desc.InDom == pdu.NoInDom {
 			continue
 		}
 		labels, err := p.labelsOf(ctx, c, l)
@@ -119,7 +119,7 @@ func (p *plan) labelsOf(ctx context.Context, c Client, l level) ([]pmapi.Label, 
 		return labels, nil
 	}
 	labels, err := askLabels(ctx, c, l)
-	if err == nil && l.kind != pdu.LabelItem {
+	if err == nil && l.kind != pmapi.LabelItem {
 		p.levels[l] = labels
 	}
 	return labels, err
@@ -141,5 +141,5 @@ func askLabels(ctx context.Context, c Client, l level) ([]pmapi.Label, error) {
 // the labels for a client at its Unix domain socket. The series of a host must not change with
 // the user that asks for them.
 func isClients(l pmapi.Label) bool {
-	return l.Kind&pdu.LabelOptional != 0 && (l.Name == "userid" || l.Name == "groupid")
+	return l.Optional && (l.Name == "userid" || l.Name == "groupid")
 }

@@ -178,7 +178,7 @@ func (f *fake) Descs(_ context.Context, ids ...pdu.PMID) (descs []pdu.Desc, err 
 	return descs, err
 }
 
-func (f *fake) Text(_ context.Context, id pdu.PMID, _ pdu.TextKind) (string, error) {
+func (f *fake) Text(_ context.Context, id pdu.PMID, _ pmapi.TextKind) (string, error) {
 	time.Sleep(f.slow)
 	if err := f.call("Text"); err != nil {
 		return "", err
@@ -196,14 +196,14 @@ func (f *fake) Text(_ context.Context, id pdu.PMID, _ pdu.TextKind) (string, err
 	return f.find(id).help, nil
 }
 
-func (f *fake) LabelsAt(_ context.Context, kind pdu.LabelKind, ident uint32) ([]pmapi.InstLabels, error) {
+func (f *fake) LabelsAt(_ context.Context, kind pmapi.LabelKind, ident uint32) ([]pmapi.InstLabels, error) {
 	if err := f.call("LabelsAt"); err != nil {
 		return nil, err
 	}
 	if f.noLabel != nil {
 		return nil, f.noLabel
 	}
-	if kind == pdu.LabelInstances {
+	if kind == pmapi.LabelInstances {
 		return f.ofInsts[pdu.InDom(ident)], nil
 	}
 	if labels, ok := f.labels[level{kind, ident}]; ok {

@@ -23,8 +23,8 @@ type Client interface {
 	Lookup(ctx context.Context, names ...string) ([]pdu.PMID, error)
 	Names(ctx context.Context, id pdu.PMID) ([]string, error)
 	Descs(ctx context.Context, ids ...pdu.PMID) ([]pdu.Desc, error)
-	Text(ctx context.Context, id pdu.PMID, kind pdu.TextKind) (string, error)
-	LabelsAt(ctx context.Context, kind pdu.LabelKind, ident uint32) ([]pmapi.InstLabels, error)
+	Text(ctx context.Context, id pdu.PMID, kind pmapi.TextKind) (string, error)
+	LabelsAt(ctx context.Context, kind pmapi.LabelKind, ident uint32) ([]pmapi.InstLabels, error)
 	Instances(ctx context.Context, indom pdu.InDom) ([]pdu.Inst, error)
 	Fetch(ctx context.Context, ids []pdu.PMID, r *pmapi.Result) error
 	Close() error

@@ -150,7 +150,7 @@ func TestStrings(t *testing.T) {
 			single(4, "a.hostname", pdu.SemInstant, "other"), single(5, "a.5", pdu.SemInstant, "no label has this name"),
 		},
 		insts:  map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "vda"}, {ID: 2, Name: "vdb"}}},
-		labels: map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
+		labels: map[level][]pmapi.Label{{pmapi.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
 	}
 	r := newHarness(t, f, "filesys", "filesys.mountdir", "a.hostname", "a.5")
 	r.check(r.text(), `# TYPE filesys_mountdir_info gauge
@@ -208,13 +208,13 @@ func TestLabels(t *testing.T) {
 		metrics: []fakeMetric{perInst(1, "a", fakeDom, 1, 2), single(2, "b", pdu.SemInstant, int32(1))},
 		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}}},
 		labels: map[level][]pmapi.Label{
-			{pdu.LabelContext, 0}: append(label("hostname", `"h"`, "k", `"context"`, "n", "3", "t", "true", "x.y", `"compound"`, "x_y", `"flat"`, "__name__", `"z"`, "0", `"digit"`),
-				pmapi.Label{Name: "userid", Value: "1", Kind: pdu.LabelContext | pdu.LabelOptional},
-				pmapi.Label{Name: "note", Value: `"optional"`, Kind: pdu.LabelContext | pdu.LabelOptional}),
-			{pdu.LabelDomain, 5}:                    label("agent", `"fake"`, "k", `"domain"`),
-			{pdu.LabelInDom, uint32(fakeDom)}:       label("of", `"indom"`),
-			{pdu.LabelCluster, uint32(id) &^ 0x3ff}: label("of", `"cluster"`, "quote", `"a \"b\""`),
-			{pdu.LabelItem, uint32(id)}:             label("utf", `"zürich"`, "bad", "\"\xff\""),
+			{pmapi.LabelContext, 0}: append(label("hostname", `"h"`, "k", `"context"`, "n", "3", "t", "true", "x.y", `"compound"`, "x_y", `"flat"`, "__name__", `"z"`, "0", `"digit"`),
+				pmapi.Label{Name: "userid", Value: "1", Kind: pmapi.LabelContext, Optional: true},
+				pmapi.Label{Name: "note", Value: `"optional"`, Kind: pmapi.LabelContext, Optional: true}),
+			{pmapi.LabelDomain, 5}:                    label("agent", `"fake"`, "k", `"domain"`),
+			{pmapi.LabelInDom, uint32(fakeDom)}:       label("of", `"indom"`),
+			{pmapi.LabelCluster, uint32(id) &^ 0x3ff}: label("of", `"cluster"`, "quote", `"a \"b\""`),
+			{pmapi.LabelItem, uint32(id)}:             label("utf", `"zürich"`, "bad", "\"\xff\""),
 		},
 		ofInsts: map[pdu.InDom][]pmapi.InstLabels{fakeDom: {{Inst: 2, Labels: label("of", `"instance"`, "instname", `"other"`)}}},
 	}
@@ -230,7 +230,7 @@ func TestSharedLabels(t *testing.T) {
 	f := &fake{
 		metrics: []fakeMetric{perInst(1, "a", fakeDom, 1, 2), perInst(2, "b", fakeDom, 1)},
 		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}}},
-		labels:  map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
+		labels:  map[level][]pmapi.Label{{pmapi.LabelContext, 0}: {{Name: "hostname", Value: `"h"`}}},
 	}
 	families, err := newHarness(t, f).Gather(t.Context())
 	if err != nil || len(families) != 2 {
@@ -296,7 +296,7 @@ func TestChanges(t *testing.T) {
 	r := newHarness(t, f)
 	r.check(r.samples(), "a 1\n")
 	f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
-	f.labels[level{pdu.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "1"}}
+	f.labels[level{pmapi.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "1"}}
 	r.check(r.samples(), "a 1\n")
 	f.changes = pdu.StateNamesChange | pdu.StateLabelChange
 	fetches := f.calls["Fetch"]
@@ -466,7 +466,7 @@ func FuzzNames(f *testing.F) {
 		src := &fake{
 			metrics: []fakeMetric{perInst(1, name, otherDom, 1, 2)},
 			insts:   map[pdu.InDom][]pdu.Inst{otherDom: {{ID: 1, Name: inst}, {ID: 2, Name: "two"}}},
-			labels:  map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: label, Value: value}}},
+			labels:  map[level][]pmapi.Label{{pmapi.LabelContext, 0}: {{Name: label, Value: value}}},
 		}
 		src.metrics[0].help = help
 		r := newHarness(t, src)

@@ -60,7 +60,7 @@ func (d *indom) refresh(ctx context.Context, c Client, id pdu.InDom) error {
 	if same && !d.again {
 		return nil
 	}
-	sets, err := c.LabelsAt(ctx, pdu.LabelInstances, uint32(id))
+	sets, err := c.LabelsAt(ctx, pmapi.LabelInstances, uint32(id))
 	if isLost(err) || isTransient(err) {
 		if !same { // series without these labels would be others
 			d.names = nil

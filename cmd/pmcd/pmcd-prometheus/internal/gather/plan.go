@@ -62,7 +62,7 @@ type metric struct {
 
 // A level is what labels belong to.
 type level struct {
-	kind  pdu.LabelKind
+	kind  pmapi.LabelKind
 	ident uint32
 }
 

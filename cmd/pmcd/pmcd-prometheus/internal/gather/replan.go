@@ -192,7 +192,7 @@ func (r *replanner) keep(m *metric) {
 // host asks for the labels of the host, which all metrics have.
 func (r *replanner) host(ctx context.Context, c Client, before *plan) error {
 	p := r.plan
-	labels, err := askLabels(ctx, c, level{pdu.LabelContext, 0})
+	labels, err := askLabels(ctx, c, level{pmapi.LabelContext, 0})
 	switch {
 	case isLost(err), err != nil && before.made.IsZero():
 		return err

@@ -77,7 +77,7 @@ func TestRestart(t *testing.T) {
 					t.Errorf("without an agent: requests for texts %v, before %v", f.texts, before)
 				}
 				f.down[6], f.changes = false, restarted
-				f.labels[level{pdu.LabelDomain, uint32(6)}] = []pmapi.Label{{Name: "k", Value: "1"}}
+				f.labels[level{pmapi.LabelDomain, uint32(6)}] = []pmapi.Label{{Name: "k", Value: "1"}}
 				for f.texts[6] < before[6]+20 && f.calls["Fetch"] < 100 {
 					if got := r.scrape(8 * time.Second); got != "a 20, b 20" {
 						t.Errorf("with the agent: %s", got)
@@ -159,7 +159,7 @@ func TestLostName(t *testing.T) {
 // The labels of the host are those of pmcd, whatever else is asked for again.
 func TestHostLabels(t *testing.T) {
 	f := twoAgents(10)
-	host := level{pdu.LabelContext, 0}
+	host := level{pmapi.LabelContext, 0}
 	f.noLabel = pdu.ErrnoAgain
 	r := newHarness(t, f)
 	if _, err := r.Gather(t.Context()); !errors.Is(err, pdu.ErrnoAgain) {

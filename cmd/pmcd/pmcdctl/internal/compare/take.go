@@ -136,7 +136,7 @@ func (t *taker) describe(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.labels(ctx, pdu.LabelContext, 0, "host"); err != nil {
+	if err := t.labels(ctx, pmapi.LabelContext, 0, "host"); err != nil {
 		return err
 	}
 	t.about(ctx)
@@ -164,21 +164,21 @@ func (t *taker) names(ctx context.Context) (names []string, err error) {
 // describeMetric asks for the texts and labels of a metric, and for its instance domain. That
 // there are none is no error.
 func (t *taker) describeMetric(ctx context.Context, d *pdu.Desc, m *Metric) (err error) {
-	if m.OneLine, err = t.c.Text(ctx, d.PMID, pdu.TextOneLine); metrics.IsLost(err) {
+	if m.OneLine, err = t.c.Text(ctx, d.PMID, pmapi.TextOneLine); metrics.IsLost(err) {
 		return err
 	}
-	if m.Help, err = t.c.Text(ctx, d.PMID, pdu.TextHelp); metrics.IsLost(err) {
+	if m.Help, err = t.c.Text(ctx, d.PMID, pmapi.TextHelp); metrics.IsLost(err) {
 		return err
 	}
 	number, cluster := d.PMID.Domain(), d.PMID.Cluster()
 	for _, level := range []struct {
-		kind  pdu.LabelKind
+		kind  pmapi.LabelKind
 		ident uint32
 		name  string
 	}{
-		{pdu.LabelDomain, uint32(number), fmt.Sprintf("domain %d", number)},
-		{pdu.LabelCluster, uint32(pdu.NewPMID(number, cluster, 0)), fmt.Sprintf("cluster %d.%d", number, cluster)},
-		{pdu.LabelItem, uint32(d.PMID), m.Name},
+		{pmapi.LabelDomain, uint32(number), fmt.Sprintf("domain %d", number)},
+		{pmapi.LabelCluster, uint32(pdu.NewPMID(number, cluster, 0)), fmt.Sprintf("cluster %d.%d", number, cluster)},
+		{pmapi.LabelItem, uint32(d.PMID), m.Name},
 	} {
 		if err := t.labels(ctx, level.kind, level.ident, level.name); err != nil {
 			return err
@@ -204,7 +204,7 @@ func (d *domain) add(desc *pdu.Desc, m *Metric) {
 }
 
 // labels asks once for the labels of one level, which belong to what is called name.
-func (t *taker) labels(ctx context.Context, kind pdu.LabelKind, ident uint32, name string) error {
+func (t *taker) labels(ctx context.Context, kind pmapi.LabelKind, ident uint32, name string) error {
 	if t.labelled[name] {
 		return nil
 	}
@@ -214,14 +214,14 @@ func (t *taker) labels(ctx context.Context, kind pdu.LabelKind, ident uint32, na
 		return err
 	}
 	for _, set := range sets {
-		if kind == pdu.LabelContext { // of the connection
+		if kind == pmapi.LabelContext { // of the connection
 			set.Labels = slices.DeleteFunc(set.Labels, func(l pmapi.Label) bool { return l.Name == "userid" || l.Name == "groupid" })
 		}
 		if len(set.Labels) == 0 {
 			continue
 		}
 		of := name
-		if kind == pdu.LabelInstances {
+		if kind == pmapi.LabelInstances {
 			of += "[" + cmp.Or(t.indoms[pdu.InDom(ident)].names[set.Inst], strconv.Itoa(int(set.Inst))) + "]"
 		}
 		t.s.Labels[of] = pmapi.LabelsJSON(set.Labels)
@@ -232,7 +232,7 @@ func (t *taker) labels(ctx context.Context, kind pdu.LabelKind, ident uint32, na
 func (t *taker) describeInDom(ctx context.Context, id pdu.InDom) (err error) {
 	d := &indom{InDom: InDom{ID: id.String(), Instances: []Instance{}}, id: id}
 	t.indoms[id] = d
-	if d.OneLine, err = t.c.InDomText(ctx, id, pdu.TextOneLine); metrics.IsLost(err) {
+	if d.OneLine, err = t.c.InDomText(ctx, id, pmapi.TextOneLine); metrics.IsLost(err) {
 		return err
 	}
 	if err := t.instances(ctx, d); metrics.IsLost(err) {
@@ -244,10 +244,10 @@ func (t *taker) describeInDom(ctx context.Context, id pdu.InDom) (err error) {
 		d.Instances = append(d.Instances, Instance{inst, name})
 	}
 	slices.SortFunc(d.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
-	if err := t.labels(ctx, pdu.LabelInDom, uint32(id), "instance domain "+d.ID); err != nil {
+	if err := t.labels(ctx, pmapi.LabelInDom, uint32(id), "instance domain "+d.ID); err != nil {
 		return err
 	}
-	return t.labels(ctx, pdu.LabelInstances, uint32(id), "instance "+d.ID)
+	return t.labels(ctx, pmapi.LabelInstances, uint32(id), "instance "+d.ID)
 }
 
 // instances asks for the instances of a domain.

@@ -41,7 +41,7 @@ func List(ctx context.Context, c *pmapi.Client, names []string, details bool) ([
 		if m.Err != nil {
 			continue
 		}
-		if m.OneLine, err = c.Text(ctx, m.Desc.PMID, pdu.TextOneLine); IsLost(err) {
+		if m.OneLine, err = c.Text(ctx, m.Desc.PMID, pmapi.TextOneLine); IsLost(err) {
 			return nil, err
 		}
 	}
@@ -180,10 +180,10 @@ type Instance struct {
 func (m *Metric) addDetails(ctx context.Context, c *pmapi.Client) error {
 	id := m.Desc.PMID
 	var err error
-	if m.OneLine, err = c.Text(ctx, id, pdu.TextOneLine); IsLost(err) {
+	if m.OneLine, err = c.Text(ctx, id, pmapi.TextOneLine); IsLost(err) {
 		return err
 	}
-	if m.Help, err = c.Text(ctx, id, pdu.TextHelp); IsLost(err) {
+	if m.Help, err = c.Text(ctx, id, pmapi.TextHelp); IsLost(err) {
 		return err
 	}
 	m.Help = strings.TrimRight(m.Help, " \n")

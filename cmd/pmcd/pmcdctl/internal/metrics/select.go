@@ -233,7 +233,7 @@ func Find(ctx context.Context, c *pmapi.Client, text string) ([]string, error) {
 	}
 	ids, _ := c.Lookup(ctx, all...)
 	for i, id := range ids {
-		line, lineErr := c.Text(ctx, id, pdu.TextOneLine)
+		line, lineErr := c.Text(ctx, id, pmapi.TextOneLine)
 		if IsLost(lineErr) {
 			return nil, lineErr
 		}

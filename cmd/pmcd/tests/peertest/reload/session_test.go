@@ -13,6 +13,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A pair is PCP's pmcd and ours, and what has been read of their logs.
@@ -54,7 +55,7 @@ func startPair(t *testing.T, args ...string) *pair {
 		})
 		p.clients[i] = dial(t, p.daemons[i])
 		// What it has not looked at is new to C pmcd at the first reload.
-		if _, err := p.clients[i].LabelsAt(t.Context(), pdu.LabelContext, 0); err != nil {
+		if _, err := p.clients[i].LabelsAt(t.Context(), pmapi.LabelContext, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
