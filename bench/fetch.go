@@ -32,11 +32,11 @@ func (d *daemon) addr() string { return fmt.Sprintf("127.0.0.1:%d", d.port) }
 
 // open connects for requests that are not measured.
 func (d *daemon) open(secure bool) (*pmapi.Client, error) {
-	s := pmapi.Spec{Host: "127.0.0.1", Ports: []int{d.port}}
+	host := d.addr()
 	if secure {
-		s.Secure = pmapi.SecureEnforce
+		host = "pcps://" + host
 	}
-	return pmapi.DialSpec(context.Background(), s, &pmapi.Options{AnyCertificate: true, Timeout: replyTimeout})
+	return pmapi.Dial(context.Background(), host, pmapi.Options{AnyCertificate: true, Timeout: replyTimeout})
 }
 
 // with calls fn with a connection of its own, for requests that are not measured.

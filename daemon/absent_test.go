@@ -56,7 +56,7 @@ func TestAbsentAddress(t *testing.T) {
 		shows()
 		r.awaitLogged(t, "an interface has address "+a+" (-i) now: clients are accepted there")
 		_, port, _ := net.SplitHostPort(l.Addrs()[0].String())
-		c := r.dialSpec(hostSpec(t, net.JoinHostPort(a, port)))
+		c := r.dialHost(net.JoinHostPort(a, port))
 		if got := c.values(id(240, 1)); got != "240.0.1=240" {
 			t.Errorf("%s: fetch: %s", a, got)
 		}

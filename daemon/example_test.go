@@ -57,7 +57,7 @@ func Example() {
 	ended := make(chan error)
 	go func() { ended <- d.Run(serving) }()
 
-	c, err := pmapi.Dial(ctx, "unix:"+path, nil)
+	c, err := pmapi.Dial(ctx, "unix:"+path, pmapi.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

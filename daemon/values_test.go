@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -23,32 +21,18 @@ type valueClient struct {
 // dialValues connects to the port.
 func (r *harness) dialValues() *valueClient {
 	r.t.Helper()
-	return r.dialSpec(hostSpec(r.t, r.tcp))
+	return r.dialHost(r.tcp)
 }
 
 // dialContainer connects to the Unix socket, and chooses a container.
 func (r *harness) dialContainer(name string) *valueClient {
 	r.t.Helper()
-	return r.dialSpec(pmapi.Spec{Unix: true, Socket: r.unix, Container: name})
+	return r.dialHost("unix:" + r.unix + "?container=" + name)
 }
 
-// hostSpec is the host specification for an address and a port.
-func hostSpec(t *testing.T, addr string) pmapi.Spec {
-	t.Helper()
-	host, text, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pmapi.Spec{Host: host, Ports: []int{port}}
-}
-
-func (r *harness) dialSpec(s pmapi.Spec) *valueClient {
+func (r *harness) dialHost(host string) *valueClient {
 	r.t.Helper()
-	c, err := pmapi.DialSpec(context.Background(), s, &pmapi.Options{Timeout: testutil.Hangs})
+	c, err := pmapi.Dial(context.Background(), host, pmapi.Options{Timeout: testutil.Hangs})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func BenchmarkFetch(b *testing.B) {
 				b.Fatal(err)
 			}
 			conn := &replay{reply: reply}
-			c := startFake(b).dial(nil)
+			c := startFake(b).dial(Options{})
 			c.conn.nc, c.conn.r = conn, pdu.NewReader(conn, 0)
 			c.conn.profile = c.profile.Load()
 			var r Result

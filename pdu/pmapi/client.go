@@ -84,7 +84,7 @@ type Client struct {
 }
 
 // Dial connects to the pmcd of a host specification (see [ParseSpec]), and logs in if the
-// specification says so. A nil Options is the default. ctx limits Dial only, not the Client.
+// specification says so. ctx limits Dial only, not the Client.
 //
 // Dial uses the environment as libpcp does: PMCD_PORT, PMCD_SOCKET, PMPROXY_HOST,
 // PMPROXY_PORT and PCP_SECURE_SOCKETS (PCPIntro(1)), and PCP_RUN_DIR. It reads no files. If
@@ -92,24 +92,16 @@ type Client struct {
 //
 // Dial returns when pmcd has answered a first request. So an error in logging in, an access
 // rule or a container that pmcd refuses make Dial fail, and not a later request.
-func Dial(ctx context.Context, spec string, o *Options) (*Client, error) {
-	if spec == "" {
-		spec, _ = os.LookupEnv("PMCD_HOST")
+func Dial(ctx context.Context, host string, o Options) (*Client, error) {
+	if host == "" {
+		host, _ = os.LookupEnv("PMCD_HOST")
 	}
-	s, err := ParseSpec(spec)
+	s, err := ParseSpec(host)
 	if err != nil {
 		return nil, err
 	}
-	return DialSpec(ctx, s, o)
-}
-
-// DialSpec is [Dial] with a parsed specification.
-func DialSpec(ctx context.Context, s Spec, o *Options) (*Client, error) {
-	c := &Client{spec: s, sem: make(chan struct{}, 1)}
+	c := &Client{spec: s, opts: o, sem: make(chan struct{}, 1)}
 	c.life, c.kill = context.WithCancel(context.Background())
-	if o != nil {
-		c.opts = *o
-	}
 	c.profile.Store(&pdu.Profile{})
 	if err := c.acquire(ctx); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 func TestNames(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	ctx := testContext(t)
 
 	ids, err := c.Lookup(ctx, "fake.count", "fake.name")
@@ -80,7 +80,7 @@ func TestNames(t *testing.T) {
 // More names than fit into a request need several.
 func TestLookupMany(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	names := slices.Repeat(fakeNames, 3000)
 	ids, err := c.Lookup(testContext(t), names...)
 	if err != nil || len(ids) != len(names) || ids[len(ids)-1] != nameID {
@@ -95,7 +95,7 @@ func TestDescs(t *testing.T) {
 	for _, features := range []pdu.Features{allFeatures, 0} {
 		f := startFake(t)
 		f.features = features
-		c := f.dial(nil)
+		c := f.dial(Options{})
 		ctx := testContext(t)
 		descs, err := c.Descs(ctx, countID, 1, loadID)
 		var items *ItemsError
@@ -121,7 +121,7 @@ func TestDescs(t *testing.T) {
 }
 
 func TestInstancesAndTexts(t *testing.T) {
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	ctx := testContext(t)
 	if insts, err := c.Instances(ctx, fakeDom); err != nil || !slices.Equal(insts, fakeInsts) {
 		t.Errorf("Instances: %v, %v", insts, err)
@@ -154,7 +154,7 @@ func TestInstancesAndTexts(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	ctx := testContext(t)
 	all, err := c.Labels(ctx, loadID)
 	var got []string
@@ -178,7 +178,7 @@ func TestLabels(t *testing.T) {
 	}
 	f = startFake(t)
 	f.features = 0
-	if _, err := f.dial(nil).Labels(ctx, countID); !errors.Is(err, pdu.ErrnoNoLabels) {
+	if _, err := f.dial(Options{}).Labels(ctx, countID); !errors.Is(err, pdu.ErrnoNoLabels) {
 		t.Errorf("labels of a pmcd without: %v", err)
 	}
 }
@@ -187,7 +187,7 @@ func TestFetch(t *testing.T) {
 	for _, features := range []pdu.Features{allFeatures, 0} {
 		f := startFake(t)
 		f.features = features
-		c := f.dial(nil)
+		c := f.dial(Options{})
 		ctx := testContext(t)
 		var r Result
 		ids := []pdu.PMID{loadID, 1, nameID}
@@ -235,7 +235,7 @@ func TestFetch(t *testing.T) {
 func TestFetchAllocs(t *testing.T) {
 	// The fake would allocate, too. So the client talks to a connection that plays a reply
 	// back.
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	conn := &replay{reply: fixedReply}
 	c.conn.nc, c.conn.r = conn, pdu.NewReader(conn, 0)
 	c.conn.profile = c.profile.Load()
@@ -267,7 +267,7 @@ var fixedReply = func() []byte {
 }()
 
 func TestStore(t *testing.T) {
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	ctx := testContext(t)
 	if err := c.Store(ctx, NewValueSet(countID, pdu.NoInst, ValueOf(uint32(1)))); err != nil {
 		t.Error(err)
@@ -283,7 +283,7 @@ func TestStore(t *testing.T) {
 // A notice of a state change comes with a fetch, and drops what is cached.
 func TestStateChange(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	ctx := testContext(t)
 	if _, err := c.Desc(ctx, countID); err != nil {
 		t.Fatal(err)

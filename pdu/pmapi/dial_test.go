@@ -82,7 +82,7 @@ func TestDialFallback(t *testing.T) {
 	_, noPort, _ := net.SplitHostPort(closed.Addr().String())
 	closed.Close()
 	ctx := testContext(t)
-	c, err := Dial(ctx, "127.0.0.1:"+noPort+","+port, nil)
+	c, err := Dial(ctx, "127.0.0.1:"+noPort+","+port, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +92,11 @@ func TestDialFallback(t *testing.T) {
 	toIPv4 := func(ctx context.Context, network, address string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, strings.Replace(address, "localhost", "127.0.0.1", 1))
 	}
-	if c, err = Dial(ctx, "", &Options{DialContext: toIPv4}); err != nil {
+	if c, err = Dial(ctx, "", Options{DialContext: toIPv4}); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
-	_, err = Dial(ctx, "unix:"+filepath.Join(t.TempDir(), "none"), nil)
+	_, err = Dial(ctx, "unix:"+filepath.Join(t.TempDir(), "none"), Options{})
 	var lost *ConnError
 	if !errors.As(err, &lost) || !lost.Spec.Unix {
 		t.Errorf("no such socket: %v", err)
@@ -108,7 +108,7 @@ func TestDialInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
 	tried := 0
-	_, err := DialSpec(ctx, Spec{Host: "h", Ports: []int{1, 2}}, &Options{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	_, err := Dial(ctx, "h:1,2", Options{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if tried++; tried == 1 {
 			return nil, syscall.ECONNREFUSED
 		}
@@ -154,7 +154,7 @@ func TestDialRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := startFake(t)
 			f.accept = tt.accept
-			c, err := Dial(testContext(t), f.host(), nil)
+			c, err := Dial(testContext(t), f.host(), Options{})
 			var lost *ConnError
 			if c != nil || !errors.As(err, &lost) || !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
@@ -168,11 +168,11 @@ func TestDialFeatures(t *testing.T) {
 	f := startFake(t)
 	f.features = 0
 	for _, attrs := range []string{"?secure=enforce", "?container=c", "?user=u", "?method=plain"} {
-		if _, err := Dial(testContext(t), f.host()+attrs, nil); !errors.Is(err, pdu.ErrnoEOPNOTSUPP) {
+		if _, err := Dial(testContext(t), f.host()+attrs, Options{}); !errors.Is(err, pdu.ErrnoEOPNOTSUPP) {
 			t.Errorf("%s: %v", attrs, err)
 		}
 	}
-	c, err := Dial(testContext(t), f.host()+"?secure=relaxed", nil)
+	c, err := Dial(testContext(t), f.host()+"?secure=relaxed", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestContainer(t *testing.T) {
 		got = append(got, s.recv(), s.recv())
 		return true
 	}
-	c, err := Dial(testContext(t), f.host()+"?container=c1", nil)
+	c, err := Dial(testContext(t), f.host()+"?container=c1", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestProxy(t *testing.T) {
 			nc.Close()
 		}
 	}()
-	c, err := Dial(testContext(t), "somehost:7@"+ln.Addr().String(), nil)
+	c, err := Dial(testContext(t), "somehost:7@"+ln.Addr().String(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the proxy got %q and %q", a, b)
 	}
 	answer = "SSH-2.0-OpenSSH_9.2\r\n"
-	_, err = Dial(testContext(t), "somehost:7@"+ln.Addr().String(), nil)
+	_, err = Dial(testContext(t), "somehost:7@"+ln.Addr().String(), Options{})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("not a pmproxy: it sent %q", answer[:len(proxyServer)])) {
 		t.Errorf("no proxy: %v", err)
 	}

@@ -14,7 +14,7 @@ import (
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := pmapi.Dial(ctx, "local:", nil)
+	c, err := pmapi.Dial(ctx, "local:", pmapi.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func Example() {
 // A program prints some metrics each second, whatever happens to pmcd.
 func ExampleGroup() {
 	ctx := context.Background()
-	c, err := pmapi.Dial(ctx, "pcps://db1.example.com?container=web", &pmapi.Options{
+	c, err := pmapi.Dial(ctx, "pcps://db1.example.com?container=web", pmapi.Options{
 		Timeout:   10 * time.Second,
 		Reconnect: &pmapi.Backoff{},
 	})
@@ -89,7 +89,7 @@ func ExampleGroup() {
 // A lookup of several names says which of them do not exist.
 func ExampleClient_Lookup() {
 	ctx := context.Background()
-	c, err := pmapi.Dial(ctx, "db1.example.com", nil)
+	c, err := pmapi.Dial(ctx, "db1.example.com", pmapi.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func ExampleClient_SetProfile() {
 
 func ExampleClient_Store() {
 	ctx := context.Background()
-	c, err := pmapi.Dial(ctx, "unix:", nil)
+	c, err := pmapi.Dial(ctx, "unix:", pmapi.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (f *fake) seen() []pdu.Type {
 }
 
 // dial returns a client of f for a test.
-func (f *fake) dial(o *Options) *Client {
+func (f *fake) dial(o Options) *Client {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()

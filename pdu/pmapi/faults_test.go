@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := startFake(t)
-			c := f.dial(nil)
+			c := f.dial(Options{})
 			ctx, cancel := context.WithCancel(testContext(t))
 			defer cancel()
 			f.setHandle(func(s *session, m pdu.Message) bool {
@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 // Values of a metric that was not asked for are no values of the one that was.
 func TestOtherMetric(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	f.setHandle(func(s *session, m pdu.Message) bool {
 		if m.Type() == pdu.TypeHighResFetch {
 			s.send(&pdu.HighResResult{Sets: []pdu.ValueSet{NewValueSet(nameID, pdu.NoInst, ValueOf("x"))}})
@@ -98,7 +98,7 @@ func TestNoNameSpace(t *testing.T) {
 		}
 		return true
 	})
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	if ids, err := c.Lookup(testContext(t), "fake.load"); !errors.Is(err, pdu.ErrnoNoPMNS) {
 		t.Errorf("Lookup: %v, %v", ids, err)
 	}
@@ -123,7 +123,7 @@ func TestProfileRefused(t *testing.T) {
 	for name, fetchToo := range map[string]bool{"profile": false, "profile and fetch": true} {
 		t.Run(name, func(t *testing.T) {
 			f := startFake(t)
-			c := f.dial(nil)
+			c := f.dial(Options{})
 			f.setHandle(func(s *session, m pdu.Message) bool {
 				switch {
 				case m.Type() == pdu.TypeProfile:
@@ -151,7 +151,7 @@ func TestProfileRefused(t *testing.T) {
 		})
 	}
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	f.setHandle(func(s *session, m pdu.Message) bool {
 		if m.Type() == pdu.TypeHighResFetch {
 			s.send(&pdu.Error{Code: pdu.ErrnoTooBig})
@@ -173,7 +173,7 @@ func TestProfileRefused(t *testing.T) {
 // it waits for a reply, which costs the connection.
 func TestCancel(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	asked, answer := make(chan struct{}), make(chan struct{})
 	f.setHandle(func(s *session, m pdu.Message) bool {
 		if m.Type() == pdu.TypeTextReq {
@@ -224,7 +224,7 @@ func TestCancel(t *testing.T) {
 
 // The end of a context that comes together with a reply does not interrupt a later request.
 func TestCancelRace(t *testing.T) {
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	for range 300 {
 		ctx, cancel := context.WithCancel(testContext(t))
 		done := make(chan struct{})
@@ -232,7 +232,7 @@ func TestCancelRace(t *testing.T) {
 		c.Lookup(ctx, "fake.count")
 		<-done
 		if c.conn == nil { // cancelled too early
-			c = startFake(t).dial(nil)
+			c = startFake(t).dial(Options{})
 		}
 		if _, err := c.Lookup(testContext(t), "fake.count"); err != nil {
 			t.Fatal(err)
@@ -243,14 +243,14 @@ func TestCancelRace(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	f := startFake(t)
 	f.setHandle(func(s *session, m pdu.Message) bool { return m.Type() == pdu.TypeTextReq })
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	c.opts.Timeout = 20 * time.Millisecond
 	if _, err := c.Text(testContext(t), countID, TextOneLine); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no reply: %v", err)
 	}
 	f = startFake(t)
 	f.accept = func(s *session) bool { return s.recv() != nil } // no greeting
-	if _, err := Dial(testContext(t), f.host(), &Options{Timeout: 20 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Dial(testContext(t), f.host(), Options{Timeout: 20 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no greeting: %v", err)
 	}
 }
@@ -264,7 +264,7 @@ func TestClose(t *testing.T) {
 		}
 		return m.Type() == pdu.TypeTextReq
 	})
-	c := f.dial(&Options{Reconnect: &Backoff{}})
+	c := f.dial(Options{Reconnect: &Backoff{}})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if _, err := c.Text(testContext(t), countID, TextOneLine); !errors.Is(err, ErrClosed) {
@@ -285,7 +285,7 @@ func TestClose(t *testing.T) {
 
 // Many goroutines get the replies to their own requests.
 func TestConcurrent(t *testing.T) {
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	ctx := testContext(t)
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -46,7 +46,7 @@ func FuzzClient(f *testing.F) {
 		for _, attrs := range []string{"", "?container=c", "?user=u&pass=p&method=login", "?user=u&pass=p"} {
 			for _, reconnect := range []*Backoff{nil, {Min: 1, Max: 1}} {
 				ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
-				c, err := Dial(ctx, "h:1"+attrs, &Options{
+				c, err := Dial(ctx, "h:1"+attrs, Options{
 					Reconnect: reconnect,
 					DialContext: func(context.Context, string, string) (net.Conn, error) {
 						return &stream{data: data}, nil

@@ -13,7 +13,7 @@ import (
 
 func TestGroup(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	ctx := testContext(t)
 	g := c.NewGroup()
 	var rate, perSec, load float64
@@ -156,7 +156,7 @@ func TestGroupNoNames(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := startFake(t)
-			g := f.dial(nil).NewGroup()
+			g := f.dial(Options{}).NewGroup()
 			var rate float64
 			var loads []Instance[float64]
 			counter := Bind(g, &rate, "fake.count", nil)
@@ -221,7 +221,7 @@ func TestGroupNoNames(t *testing.T) {
 // the next one.
 func TestGroupNoInstance(t *testing.T) {
 	f := startFake(t)
-	g := f.dial(nil).NewGroup()
+	g := f.dial(Options{}).NewGroup()
 	var load float64
 	item := Bind(g, &load, "fake.load", &ItemOptions{Instance: "5 minute"})
 	ctx := &endedContext{Context: testContext(t)}
@@ -242,7 +242,7 @@ func TestGroupNoInstance(t *testing.T) {
 // A counter whose descriptor has changed begins anew.
 func TestGroupOtherDesc(t *testing.T) {
 	f := startFake(t)
-	g := f.dial(nil).NewGroup()
+	g := f.dial(Options{}).NewGroup()
 	var rate float64
 	item := Bind(g, &rate, "fake.count", nil)
 	desc := fakeDesc(countID)
@@ -284,7 +284,7 @@ func TestGroupOtherDesc(t *testing.T) {
 // Names that are not known are looked up again.
 func TestGroupLater(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	ctx := testContext(t)
 	g := c.NewGroup()
 	var name string
@@ -310,7 +310,7 @@ func TestGroupLater(t *testing.T) {
 }
 
 func TestGroupErrors(t *testing.T) {
-	g := startFake(t).dial(nil).NewGroup()
+	g := startFake(t).dial(Options{}).NewGroup()
 	x := int64(1)
 	wants := map[*Item]error{
 		Bind(g, &x, "no.such", nil):                                        pdu.ErrnoName,
@@ -333,7 +333,7 @@ func TestGroupErrors(t *testing.T) {
 
 // A fetch of metrics without instances does not allocate.
 func TestGroupAllocs(t *testing.T) {
-	c := startFake(t).dial(nil)
+	c := startFake(t).dial(Options{})
 	g := c.NewGroup()
 	var rate float64
 	var count uint64
@@ -380,7 +380,7 @@ func TestGroupAllocs(t *testing.T) {
 // Each Group of a client, and the client's own fetches, are told of changes.
 func TestGroupsChange(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(nil)
+	c := f.dial(Options{})
 	var values [2]float64
 	var groups [2]*Group
 	for i := range groups {
@@ -425,7 +425,7 @@ func TestGroupsChange(t *testing.T) {
 // Counters begin anew after a change of agents, but not after one of names.
 func TestGroupChanges(t *testing.T) {
 	f := startFake(t)
-	g := f.dial(nil).NewGroup()
+	g := f.dial(Options{}).NewGroup()
 	ctx := testContext(t)
 	var rate, removed float64
 	item := Bind(g, &rate, "fake.count", nil)

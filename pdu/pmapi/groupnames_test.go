@@ -78,7 +78,7 @@ func (f *renaming) replyInstances(s *session, m *pdu.InstanceReq) {
 // number is used again. The rate of its counter begins anew.
 func TestGroupRenamed(t *testing.T) {
 	f := startRenaming(t, pdu.Inst{ID: 7, Name: "7 init"}, pdu.Inst{ID: 9, Name: "9 alpha"})
-	g := f.dial(nil).NewGroup()
+	g := f.dial(Options{}).NewGroup()
 	var rates []Instance[float64]
 	var texts []Instance[string]
 	BindAll(g, &rates, "fake.load", nil)
@@ -144,7 +144,7 @@ func TestGroupRenamedInstance(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := startRenaming(t, pdu.Inst{ID: 7, Name: "7 init"}, pdu.Inst{ID: 9, Name: "9 alpha"})
-			g := f.dial(nil).NewGroup()
+			g := f.dial(Options{}).NewGroup()
 			values := make([]int64, len(tt.instance))
 			items := make([]*Item, len(values))
 			for i, name := range tt.instance {

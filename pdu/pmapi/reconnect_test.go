@@ -33,7 +33,7 @@ func TestBackoffWait(t *testing.T) {
 
 func TestReconnect(t *testing.T) {
 	f := startFake(t)
-	c := f.dial(&Options{Reconnect: &Backoff{Min: time.Millisecond, Max: time.Millisecond}})
+	c := f.dial(Options{Reconnect: &Backoff{Min: time.Millisecond, Max: time.Millisecond}})
 	ctx := testContext(t)
 	var r Result
 	fetch := func() {

@@ -103,7 +103,7 @@ func TestLogin(t *testing.T) {
 		t.Run(tt.attrs+" "+tt.offer, func(t *testing.T) {
 			f := startFake(t)
 			f.accept = saslServer(t, tt.offer)
-			c, err := Dial(testContext(t), f.host()+tt.attrs, nil)
+			c, err := Dial(testContext(t), f.host()+tt.attrs, Options{})
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("%v, want %v", err, tt.want)
 			}
@@ -127,10 +127,10 @@ func TestLoginRequired(t *testing.T) {
 	f := startFake(t)
 	f.features |= pdu.FeatureCredsReqd
 	f.accept = saslServer(t, "SCRAM-SHA-256")
-	if _, err := Dial(testContext(t), f.host(), nil); !errors.Is(err, pdu.ErrnoPermission) {
+	if _, err := Dial(testContext(t), f.host(), Options{}); !errors.Is(err, pdu.ErrnoPermission) {
 		t.Errorf("no user: %v", err)
 	}
-	c, err := Dial(testContext(t), f.host()+"?user=alice&pass=secret", nil)
+	c, err := Dial(testContext(t), f.host()+"?user=alice&pass=secret", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestFalseServer(t *testing.T) {
 			s.send(&pdu.Attr{Value: []byte(last)})
 			return true
 		}
-		if _, err := Dial(testContext(t), f.host()+"?user=alice&pass=secret", nil); err == nil {
+		if _, err := Dial(testContext(t), f.host()+"?user=alice&pass=secret", Options{}); err == nil {
 			t.Errorf("a server that sends %q at last is believed", last)
 		}
 	}

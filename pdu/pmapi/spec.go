@@ -46,7 +46,7 @@ const (
 	SecureEnforce               // TLS or nothing
 )
 
-// String returns a text of s for [ParseSpec], without the password.
+// String returns a text of s for [ParseSpec] and [Dial], without the password.
 func (s Spec) String() string {
 	var b strings.Builder
 	var attrs []string

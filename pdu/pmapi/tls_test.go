@@ -60,7 +60,7 @@ func TestTLS(t *testing.T) {
 		{"a certificate of the client", Options{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{other}}}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Dial(testContext(t), "pcps://"+f.host(), &tt.opts)
+			c, err := Dial(testContext(t), "pcps://"+f.host(), tt.opts)
 			if tt.as != nil {
 				if !errors.As(err, tt.as) {
 					t.Errorf("%v, want a %T", err, tt.as)
@@ -88,7 +88,7 @@ func TestTLS(t *testing.T) {
 		s.send(&pdu.Error{Code: pdu.ErrnoNotConn})
 		return true
 	})
-	if _, err := Dial(testContext(t), "pcps://"+f.host(), nil); !errors.Is(err, pdu.ErrnoNotConn) {
+	if _, err := Dial(testContext(t), "pcps://"+f.host(), Options{}); !errors.Is(err, pdu.ErrnoNotConn) {
 		t.Errorf("TLS refused: %v", err)
 	}
 	// What others can have put into the stream before TLS must not count as pmcd's.
@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 		s.startTLS()
 		return true
 	})
-	if _, err := Dial(testContext(t), "pcps://"+f.host(), &Options{AnyCertificate: true}); !errors.Is(err, ErrReply) {
+	if _, err := Dial(testContext(t), "pcps://"+f.host(), Options{AnyCertificate: true}); !errors.Is(err, ErrReply) {
 		t.Errorf("clear text before TLS: %v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestNoClientCertificate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f.tls = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tt.asks, ClientCAs: ownPool, MaxVersion: tt.max}
-			c, err := Dial(testContext(t), "pcps://"+f.host(), &Options{TLS: &tls.Config{
+			c, err := Dial(testContext(t), "pcps://"+f.host(), Options{TLS: &tls.Config{
 				RootCAs:              pool,
 				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, tt.err },
 			}})
@@ -150,7 +150,7 @@ func TestNoClientCertificate(t *testing.T) {
 		s.send(&pdu.Error{Code: pdu.ErrnoPermission})
 		return true
 	})
-	_, err := Dial(testContext(t), "pcps://"+f.host(), &Options{TLS: &tls.Config{
+	_, err := Dial(testContext(t), "pcps://"+f.host(), Options{TLS: &tls.Config{
 		RootCAs:              pool,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, missing },
 	}})

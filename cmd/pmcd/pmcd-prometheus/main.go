@@ -168,7 +168,7 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 	g := gather.New(gather.Config{
 		Dial: func(ctx context.Context) (gather.Client, error) {
 			// Scrapes are some time apart, so that each may try.
-			return pmapi.Dial(ctx, o.host, &pmapi.Options{
+			return pmapi.Dial(ctx, o.host, pmapi.Options{
 				TLS:       clientcert.Config(),
 				Reconnect: &pmapi.Backoff{Min: 100 * time.Millisecond, Max: time.Second},
 			})

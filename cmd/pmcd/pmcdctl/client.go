@@ -50,7 +50,7 @@ func (f *clientFlags) addJSON(cmd *cobra.Command) {
 // dial connects to a host. With reconnect, the client connects anew if it loses the
 // connection.
 func (f *clientFlags) dial(ctx context.Context, host string, reconnect bool, stderr io.Writer) (*pmapi.Client, error) {
-	o := &pmapi.Options{TLS: clientcert.Config(), AnyCertificate: f.anyCertificate, Timeout: requestTime}
+	o := pmapi.Options{TLS: clientcert.Config(), AnyCertificate: f.anyCertificate, Timeout: requestTime}
 	if secs, err := strconv.ParseFloat(os.Getenv("PMCD_REQUEST_TIMEOUT"), 64); err == nil && secs > 0 && secs < 1e6 {
 		o.Timeout = time.Duration(secs * float64(time.Second))
 	}

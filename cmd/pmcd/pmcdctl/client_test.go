@@ -177,9 +177,12 @@ func TestMetrics(t *testing.T) {
 	}
 	// The socket of this host.
 	t.Setenv("PMCD_HOST", "")
-	t.Setenv("PMCD_SOCKET", d.Sock)
-	if code, stdout, stderr := runHere("get", "simple.color[green]"); code != 0 || !matches("simple.color[green]  {}\n", stdout) {
-		t.Errorf("PMCD_SOCKET: exit code %d\n%s\n%s", code, stdout, stderr)
+	t.Chdir(filepath.Dir(d.Sock))
+	for _, path := range []string{d.Sock, filepath.Base(d.Sock)} {
+		t.Setenv("PMCD_SOCKET", path)
+		if code, stdout, stderr := runHere("get", "simple.color[green]"); code != 0 || !matches("simple.color[green]  {}\n", stdout) {
+			t.Errorf("PMCD_SOCKET=%s: exit code %d\n%s\n%s", path, code, stdout, stderr)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func TestSnapshotExec(t *testing.T) {
 	noConf(t)
 	d, set := startProcess(t)
 	samples := 0
-	c, err := pmapi.Dial(t.Context(), d.Host(peer.Unix), &pmapi.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := pmapi.Dial(t.Context(), d.Host(peer.Unix), pmapi.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := new(net.Dialer).DialContext(ctx, network, address)
 		return conn{nc, func() {
 			if samples++; samples == 2 {

@@ -16,7 +16,7 @@ import (
 // Connect returns a client at a Unix domain socket, for a test that needs values and not
 // certain PDUs. Each request may take 30 seconds.
 func Connect(path string) (*pmapi.Client, error) {
-	return pmapi.DialSpec(context.Background(), pmapi.Spec{Unix: true, Socket: path}, &pmapi.Options{Timeout: 30 * time.Second})
+	return pmapi.Dial(context.Background(), "unix:"+path, pmapi.Options{Timeout: 30 * time.Second})
 }
 
 // Value returns the value of a metric that has one value, which is a number of 32 bits.

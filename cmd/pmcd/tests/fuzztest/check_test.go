@@ -86,7 +86,7 @@ func (c *checker) run(name string, reconnect bool, limit time.Duration, check fu
 		ctx, cancel := context.WithDeadline(context.Background(), begin.Add(limit))
 		defer cancel()
 		if client == nil {
-			if client, err = pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Socket: c.e.sock()}, nil); err != nil {
+			if client, err = pmapi.Dial(ctx, "unix:"+c.e.sock(), pmapi.Options{}); err != nil {
 				return err
 			}
 		}

@@ -136,7 +136,7 @@ func (e *episode) warmUp(c *checker) idles {
 func (e *episode) useContainer() {
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Hangs)
 	defer cancel()
-	client, err := pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Socket: e.sock(), Container: boxName}, nil)
+	client, err := pmapi.Dial(ctx, "unix:"+e.sock()+"?container="+boxName, pmapi.Options{})
 	if err != nil {
 		e.fail("%v", err)
 		return

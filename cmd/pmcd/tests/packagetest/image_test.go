@@ -220,7 +220,7 @@ func runImage(t *testing.T, dir, script string, withRoot bool) (pid int) {
 			t.Fatal("pmcd has not started")
 		}
 	}
-	client, err := pmapi.Dial(ctx, "unix:"+filepath.Join(run, "pmcd.socket"), nil)
+	client, err := pmapi.Dial(ctx, "unix:"+filepath.Join(run, "pmcd.socket"), pmapi.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

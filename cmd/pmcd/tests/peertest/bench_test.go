@@ -44,7 +44,7 @@ func BenchmarkKinds(b *testing.B) {
 			d := peer.StartT(b, bb.pmcd, peer.Config{Agents: []string{
 				fmt.Sprintf("pmcd %d dso pmcd_init /var/lib/pcp/pmdas/pmcd/pmda_pmcd.so", peer.DomainPmcd), bb.agent,
 			}})
-			client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), nil)
+			client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), pmapi.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

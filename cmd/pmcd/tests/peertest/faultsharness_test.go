@@ -158,7 +158,7 @@ func startFaults(t *testing.T) *faults {
 	}
 	f.d = peer.StartT(t, path, peer.Config{Agents: lines, Args: []string{"-t", "3", "-q", "20"},
 		Env: []string{"PMCD_RESTART_AGENTS=0"}}) // the test says when they are started again
-	if f.client, err = pmapi.Dial(t.Context(), f.d.Host(peer.Unix), &pmapi.Options{Timeout: 2 * time.Minute}); err != nil {
+	if f.client, err = pmapi.Dial(t.Context(), f.d.Host(peer.Unix), pmapi.Options{Timeout: 2 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.client.Close() })

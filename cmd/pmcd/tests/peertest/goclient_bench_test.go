@@ -88,7 +88,7 @@ type goFetcher struct {
 func startGoFetcher(tb testing.TB, d *peer.Daemon, metric string, number int) *goFetcher {
 	tb.Helper()
 	ctx := context.Background()
-	c, err := pmapi.Dial(ctx, d.Host(peer.Unix), nil)
+	c, err := pmapi.Dial(ctx, d.Host(peer.Unix), pmapi.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

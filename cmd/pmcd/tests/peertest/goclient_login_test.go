@@ -26,7 +26,7 @@ func TestGoClientLogins(t *testing.T) {
 						if method != "" {
 							host += "&method=" + method
 						}
-						c, err := pmapi.Dial(t.Context(), host, &pmapi.Options{AnyCertificate: true})
+						c, err := pmapi.Dial(t.Context(), host, pmapi.Options{AnyCertificate: true})
 						if !errors.Is(err, want) {
 							t.Fatalf("%v, want %v", err, want)
 						}
@@ -40,7 +40,7 @@ func TestGoClientLogins(t *testing.T) {
 		}
 		// The certificate is its own CA, and has no name of a host.
 		var bad *tls.CertificateVerificationError
-		if _, err := pmapi.Dial(t.Context(), "pcps://"+at, nil); !errors.As(err, &bad) {
+		if _, err := pmapi.Dial(t.Context(), "pcps://"+at, pmapi.Options{}); !errors.As(err, &bad) {
 			t.Errorf("%s: the certificate is accepted: %v", name, err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestGoClientProxy(t *testing.T) {
 	p := servers(t)
 	port, _ := startProxy(t, p.C)
 	for name, d := range map[string]*peer.Daemon{"C": p.C, "ours": p.Ours} {
-		c := goClient(t, "127.0.0.1:"+strconv.Itoa(d.Port)+"@127.0.0.1:"+strconv.Itoa(port), nil)
+		c := goClient(t, "127.0.0.1:"+strconv.Itoa(d.Port)+"@127.0.0.1:"+strconv.Itoa(port), pmapi.Options{})
 		ids, err := c.Lookup(t.Context(), "sample.long.one", "sample.long.ten")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

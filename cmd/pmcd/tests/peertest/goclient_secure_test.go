@@ -37,10 +37,10 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // options are those of a client of m, whatever address it connects to.
-func (a *authority) options(m *peer.Machine) *pmapi.Options {
+func (a *authority) options(m *peer.Machine) pmapi.Options {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.root.Cert)
-	return &pmapi.Options{TLS: &tls.Config{RootCAs: pool}, DialContext: func(context.Context, string, string) (net.Conn, error) {
+	return pmapi.Options{TLS: &tls.Config{RootCAs: pool}, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return m.Dial("tcp", "127.0.0.1:44321")
 	}}
 }
@@ -141,7 +141,7 @@ func TestGoClientAuthoritiesTrixie(t *testing.T) {
 				c.Close()
 			}
 		}
-		c := goClient(t, "pcps://pmcd.example", &pmapi.Options{AnyCertificate: true, DialContext: other.options(m).DialContext})
+		c := goClient(t, "pcps://pmcd.example", pmapi.Options{AnyCertificate: true, DialContext: other.options(m).DialContext})
 		if _, err := c.Lookup(t.Context(), "sample.long.one"); err != nil {
 			t.Error(err)
 		}

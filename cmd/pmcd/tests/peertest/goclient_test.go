@@ -15,7 +15,7 @@ import (
 )
 
 // goClient returns a client of package pmapi.
-func goClient(t *testing.T, host string, o *pmapi.Options) *pmapi.Client {
+func goClient(t *testing.T, host string, o pmapi.Options) *pmapi.Client {
 	t.Helper()
 	c, err := pmapi.Dial(t.Context(), host, o)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestGoClientsTogether(t *testing.T) {
 	p := servers(t)
 	var wg sync.WaitGroup
 	for i := range 4 {
-		c := goClient(t, p.Ours.Host([]peer.Transport{peer.TCP4, peer.Unix}[i%2]), nil)
+		c := goClient(t, p.Ours.Host([]peer.Transport{peer.TCP4, peer.Unix}[i%2]), pmapi.Options{})
 		wg.Go(func() {
 			var first []string
 			for range 50 {

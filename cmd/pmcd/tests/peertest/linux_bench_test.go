@@ -114,7 +114,7 @@ func BenchmarkLinux(b *testing.B) {
 			Agents: []string{pmcd, fmt.Sprintf("linux %d %s", peer.DomainLinux, agent)},
 			Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU())}, // also when it is pinned
 		})
-		client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), nil)
+		client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), pmapi.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -235,7 +235,7 @@ func sameSeries(t *testing.T, proxy, exporter func() string, missing func(name, 
 // clusters. Later versions have them.
 func labelsMissing(t *testing.T, d *peer.Daemon) func(name, label string) bool {
 	t.Helper()
-	c := goClient(t, d.Host(peer.TCP4), nil)
+	c := goClient(t, d.Host(peer.TCP4), pmapi.Options{})
 	missing := make(map[string]bool)
 	for top := range strings.SplitSeq(scraped, ",") {
 		for name, err := range c.Traverse(t.Context(), top) {

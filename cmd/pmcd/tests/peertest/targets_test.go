@@ -21,8 +21,8 @@ type clientTarget struct {
 	name, host string // host is for Go's client
 	run        func(context.Context, peer.Client) (peer.Output, error)
 	anonymous  func(string) string
-	machine    *peer.Machine  // on which it is, or nil
-	options    *pmapi.Options // of Go's client
+	machine    *peer.Machine // on which it is, or nil
+	options    pmapi.Options // of Go's client
 }
 
 // pairTargets are both daemons, over two transports.
@@ -33,7 +33,7 @@ func pairTargets(t *testing.T) (targets []clientTarget) {
 		for _, tr := range []peer.Transport{peer.TCP4, peer.Unix} {
 			targets = append(targets, clientTarget{name + " " + tr.String(), d.Host(tr),
 				func(ctx context.Context, cl peer.Client) (peer.Output, error) { return d.Run(ctx, tr, cl) },
-				func(s string) string { return d.Anonymous(tr, s) }, nil, nil})
+				func(s string) string { return d.Anonymous(tr, s) }, nil, pmapi.Options{}})
 		}
 	}
 	return targets
@@ -54,14 +54,14 @@ func machineTargets(t *testing.T) (targets []clientTarget) {
 		}
 		m.AddSample(t)
 		m.Start(t)
-		targets = append(targets, machineTarget(m, name, "unix:"+m.Path("/run/pcp/pmcd.socket"), "unix:", nil))
+		targets = append(targets, machineTarget(m, name, "unix:"+m.Path("/run/pcp/pmcd.socket"), "unix:", pmapi.Options{}))
 	}
 	return targets
 }
 
 // machineTarget is the pmcd of a machine: host is for Go's client, and there is for those on
 // the machine.
-func machineTarget(m *peer.Machine, name, host, there string, o *pmapi.Options) clientTarget {
+func machineTarget(m *peer.Machine, name, host, there string, o pmapi.Options) clientTarget {
 	return clientTarget{name, host,
 		func(ctx context.Context, cl peer.Client) (peer.Output, error) {
 			cl.Args = slices.Clone(cl.Args)

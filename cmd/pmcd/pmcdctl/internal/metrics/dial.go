@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -20,7 +21,7 @@ import (
 
 // Dial connects to the pmcd of a host specification. If that is empty and PMCD_HOST is not
 // set, it tries Unix sockets, and then TCP to localhost. Its error is for the admin.
-func Dial(ctx context.Context, host string, sockets []string, o *pmapi.Options) (*pmapi.Client, error) {
+func Dial(ctx context.Context, host string, sockets []string, o pmapi.Options) (*pmapi.Client, error) {
 	if host == "" {
 		host = os.Getenv("PMCD_HOST")
 	}
@@ -33,7 +34,15 @@ func Dial(ctx context.Context, host string, sockets []string, o *pmapi.Options) 
 	}
 	var errs []error
 	for i, s := range sockets {
-		c, err := pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Local: i == len(sockets)-1, Socket: s}, o)
+		scheme := "unix:"
+		if i == len(sockets)-1 {
+			scheme = "local:"
+		}
+		path, err := filepath.Abs(s) // that of a host specification is absolute
+		if err != nil {
+			return nil, err
+		}
+		c, err := pmapi.Dial(ctx, scheme+path, o)
 		if err == nil {
 			return c, nil
 		}

@@ -56,7 +56,7 @@ type conn struct {
 // dial connects to the Unix socket. Each request may take 2 minutes.
 func dial(t *testing.T, d *peer.Daemon) *conn {
 	t.Helper()
-	c, err := pmapi.Dial(t.Context(), d.Host(peer.Unix), &pmapi.Options{Timeout: 2 * time.Minute})
+	c, err := pmapi.Dial(t.Context(), d.Host(peer.Unix), pmapi.Options{Timeout: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
