@@ -65,8 +65,8 @@ func ExampleGroup() {
 	g := c.NewGroup()
 	var load float64
 	var reads []pmapi.Instance[float64]
-	loadItem := pmapi.Bind(g, &load, "kernel.all.load", &pmapi.ItemOptions{Instance: "1 minute"})
-	readsItem := pmapi.BindAll(g, &reads, "disk.dev.read", nil) // a counter: reads a second
+	loadItem := pmapi.Bind(g, &load, "kernel.all.load", pmapi.ItemOptions{Instance: "1 minute"})
+	readsItem := pmapi.BindAll(g, &reads, "disk.dev.read", pmapi.ItemOptions{}) // a counter: reads a second
 
 	for range time.Tick(time.Second) {
 		at, err := g.Fetch(ctx)

@@ -98,8 +98,8 @@ func use(ctx context.Context, t *testing.T, c *Client) {
 	g := c.NewGroup()
 	var x float64
 	var all []Instance[string]
-	Bind(g, &x, "fake.count", nil)
-	BindAll(g, &all, "fake.load", nil)
+	Bind(g, &x, "fake.count", ItemOptions{})
+	BindAll(g, &all, "fake.load", ItemOptions{})
 	g.Fetch(ctx)
 	if c.conn == nil && c.connErr == nil {
 		t.Error("no connection, and no error")

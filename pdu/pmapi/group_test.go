@@ -24,19 +24,19 @@ func TestGroup(t *testing.T) {
 	var texts []Instance[string]
 	var values []Instance[Value]
 	var rateValue, text Value
-	counter := Bind(g, &rate, "fake.count", nil)
-	inBytes := Bind(g, &perSec, "fake.count", &ItemOptions{Units: pdu.NewUnits(1, -1, 0, pdu.SpaceByte, pdu.TimeSec, 0)})
+	counter := Bind(g, &rate, "fake.count", ItemOptions{})
+	inBytes := Bind(g, &perSec, "fake.count", ItemOptions{Units: pdu.NewUnits(1, -1, 0, pdu.SpaceByte, pdu.TimeSec, 0)})
 	items := []*Item{
-		Bind(g, &raw, "fake.count", &ItemOptions{Raw: true}),
-		Bind(g, &load, "fake.load", &ItemOptions{Instance: "5 minute"}),
-		Bind(g, &rounded, "fake.load", &ItemOptions{Instance: "5 minute"}),
-		Bind(g, &name, "fake.name", nil),
-		BindAll(g, &loads, "fake.load", nil),
-		BindAll(g, &texts, "fake.name", nil),
-		BindAll(g, &values, "fake.load", nil),
-		Bind(g, &text, "fake.name", nil),
+		Bind(g, &raw, "fake.count", ItemOptions{Raw: true}),
+		Bind(g, &load, "fake.load", ItemOptions{Instance: "5 minute"}),
+		Bind(g, &rounded, "fake.load", ItemOptions{Instance: "5 minute"}),
+		Bind(g, &name, "fake.name", ItemOptions{}),
+		BindAll(g, &loads, "fake.load", ItemOptions{}),
+		BindAll(g, &texts, "fake.name", ItemOptions{}),
+		BindAll(g, &values, "fake.load", ItemOptions{}),
+		Bind(g, &text, "fake.name", ItemOptions{}),
 	}
-	rateItem := Bind(g, &rateValue, "fake.count", nil)
+	rateItem := Bind(g, &rateValue, "fake.count", ItemOptions{})
 	if d := rateItem.Desc(); d.PMID != pdu.NoPMID {
 		t.Errorf("a descriptor before the first fetch: %+v", d)
 	}
@@ -159,8 +159,8 @@ func TestGroupNoNames(t *testing.T) {
 			g := f.dial(Options{}).NewGroup()
 			var rate float64
 			var loads []Instance[float64]
-			counter := Bind(g, &rate, "fake.count", nil)
-			BindAll(g, &loads, "fake.load", nil)
+			counter := Bind(g, &rate, "fake.count", ItemOptions{})
+			BindAll(g, &loads, "fake.load", ItemOptions{})
 			sec := int64(1000)
 			var changes pdu.Errno
 			failing := false
@@ -223,7 +223,7 @@ func TestGroupNoInstance(t *testing.T) {
 	f := startFake(t)
 	g := f.dial(Options{}).NewGroup()
 	var load float64
-	item := Bind(g, &load, "fake.load", &ItemOptions{Instance: "5 minute"})
+	item := Bind(g, &load, "fake.load", ItemOptions{Instance: "5 minute"})
 	ctx := &endedContext{Context: testContext(t)}
 	f.setHandle(func(s *session, m pdu.Message) bool {
 		ctx.ended.Store(m.Type() == pdu.TypeDescReq)
@@ -244,7 +244,7 @@ func TestGroupOtherDesc(t *testing.T) {
 	f := startFake(t)
 	g := f.dial(Options{}).NewGroup()
 	var rate float64
-	item := Bind(g, &rate, "fake.count", nil)
+	item := Bind(g, &rate, "fake.count", ItemOptions{})
 	desc := fakeDesc(countID)
 	sec := int64(1000)
 	f.setHandle(func(s *session, m pdu.Message) bool {
@@ -288,7 +288,7 @@ func TestGroupLater(t *testing.T) {
 	ctx := testContext(t)
 	g := c.NewGroup()
 	var name string
-	item := Bind(g, &name, "fake.name", nil)
+	item := Bind(g, &name, "fake.name", ItemOptions{})
 	f.setHandle(func(s *session, m pdu.Message) bool {
 		if m, ok := m.(*pdu.PMNSNames); ok && len(m.Names) == 1 {
 			s.send(&pdu.Error{Code: pdu.ErrnoName})
@@ -313,13 +313,13 @@ func TestGroupErrors(t *testing.T) {
 	g := startFake(t).dial(Options{}).NewGroup()
 	x := int64(1)
 	wants := map[*Item]error{
-		Bind(g, &x, "no.such", nil):                                        pdu.ErrnoName,
-		Bind(g, &x, "fake.load", nil):                                      pdu.ErrnoInst,
-		Bind(g, &x, "fake.load", &ItemOptions{Instance: "9"}):              pdu.ErrnoInDom,
-		Bind(g, &x, "fake.count", &ItemOptions{Instance: "9"}):             pdu.ErrnoInst,
-		Bind(g, &x, "fake.name", nil):                                      pdu.ErrnoConv,
-		Bind(g, &x, "fake.count", nil):                                     pdu.ErrnoAgain,
-		Bind(g, &x, "fake.count", &ItemOptions{Units: pdu.Sec, Raw: true}): pdu.ErrnoConv,
+		Bind(g, &x, "no.such", ItemOptions{}):                             pdu.ErrnoName,
+		Bind(g, &x, "fake.load", ItemOptions{}):                           pdu.ErrnoInst,
+		Bind(g, &x, "fake.load", ItemOptions{Instance: "9"}):              pdu.ErrnoInDom,
+		Bind(g, &x, "fake.count", ItemOptions{Instance: "9"}):             pdu.ErrnoInst,
+		Bind(g, &x, "fake.name", ItemOptions{}):                           pdu.ErrnoConv,
+		Bind(g, &x, "fake.count", ItemOptions{}):                          pdu.ErrnoAgain,
+		Bind(g, &x, "fake.count", ItemOptions{Units: pdu.Sec, Raw: true}): pdu.ErrnoConv,
 	}
 	if _, err := g.Fetch(testContext(t)); err != nil || x != 0 {
 		t.Fatal(x, err)
@@ -340,10 +340,10 @@ func TestGroupAllocs(t *testing.T) {
 	var rates []Instance[float64]
 	var values []Instance[Value]
 	items := []*Item{
-		Bind(g, &rate, "fake.count", nil),
-		Bind(g, &count, "fake.count", &ItemOptions{Raw: true}),
-		BindAll(g, &rates, "fake.count", nil),
-		BindAll(g, &values, "fake.count", nil),
+		Bind(g, &rate, "fake.count", ItemOptions{}),
+		Bind(g, &count, "fake.count", ItemOptions{Raw: true}),
+		BindAll(g, &rates, "fake.count", ItemOptions{}),
+		BindAll(g, &values, "fake.count", ItemOptions{}),
 	}
 	if _, err := g.Fetch(testContext(t)); err != nil {
 		t.Fatal(err)
@@ -385,7 +385,7 @@ func TestGroupsChange(t *testing.T) {
 	var groups [2]*Group
 	for i := range groups {
 		groups[i] = c.NewGroup()
-		Bind(groups[i], &values[i], "fake.count", nil)
+		Bind(groups[i], &values[i], "fake.count", ItemOptions{})
 		if _, err := groups[i].Fetch(testContext(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +413,7 @@ func TestGroupsChange(t *testing.T) {
 		}
 	}
 	late := c.NewGroup()
-	Bind(late, new(float64), "fake.count", nil)
+	Bind(late, new(float64), "fake.count", ItemOptions{})
 	if _, err := late.Fetch(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -428,8 +428,8 @@ func TestGroupChanges(t *testing.T) {
 	g := f.dial(Options{}).NewGroup()
 	ctx := testContext(t)
 	var rate, removed float64
-	item := Bind(g, &rate, "fake.count", nil)
-	gone := Bind(g, &removed, "fake.count", nil)
+	item := Bind(g, &rate, "fake.count", ItemOptions{})
+	gone := Bind(g, &removed, "fake.count", ItemOptions{})
 	sec := int64(1000)
 	fetch := func(changes int32) {
 		t.Helper()

@@ -26,9 +26,9 @@ type Instance[T Bindable] struct {
 	Err   error // why there is no Value, or nil: as [Item.Err]
 }
 
-// Bind makes each fetch of g write the value of a metric to *x. A nil o is the default. The
-// name need not exist yet: see [Item.Err].
-func Bind[T Bindable](g *Group, x *T, metric string, o *ItemOptions) *Item {
+// Bind makes each fetch of g write the value of a metric to *x. The name need not exist yet:
+// see [Item.Err].
+func Bind[T Bindable](g *Group, x *T, metric string, o ItemOptions) *Item {
 	i := newItem[T](g, metric, o)
 	i.set = func(insts []instance) {
 		var zero T
@@ -53,7 +53,7 @@ func Bind[T Bindable](g *Group, x *T, metric string, o *ItemOptions) *Item {
 
 // BindAll makes each fetch of g write the values of all instances of a metric to *x, whose
 // memory it uses again. A metric without instances counts as one instance.
-func BindAll[T Bindable](g *Group, x *[]Instance[T], metric string, o *ItemOptions) *Item {
+func BindAll[T Bindable](g *Group, x *[]Instance[T], metric string, o ItemOptions) *Item {
 	i := newItem[T](g, metric, o)
 	i.all = true
 	i.set = func(insts []instance) {
@@ -69,12 +69,9 @@ func BindAll[T Bindable](g *Group, x *[]Instance[T], metric string, o *ItemOptio
 	return i
 }
 
-func newItem[T Bindable](g *Group, metric string, o *ItemOptions) *Item {
-	i := &Item{metric: metric, id: pdu.NoPMID, before: make(map[int32]Value), spare: make(map[int32]Value)}
+func newItem[T Bindable](g *Group, metric string, o ItemOptions) *Item {
+	i := &Item{metric: metric, opts: o, id: pdu.NoPMID, before: make(map[int32]Value), spare: make(map[int32]Value)}
 	i.stale()
-	if o != nil {
-		i.opts = *o
-	}
 	_, i.text = any(*new(T)).(string)
 	i.err = i.fail(pdu.ErrnoAgain)
 	g.mu.Lock()

@@ -81,8 +81,8 @@ func TestGroupRenamed(t *testing.T) {
 	g := f.dial(Options{}).NewGroup()
 	var rates []Instance[float64]
 	var texts []Instance[string]
-	BindAll(g, &rates, "fake.load", nil)
-	BindAll(g, &texts, "fake.load", nil)
+	BindAll(g, &rates, "fake.load", ItemOptions{})
+	BindAll(g, &texts, "fake.load", ItemOptions{})
 	again := pdu.ErrnoAgain
 	for _, tt := range []struct {
 		what  string
@@ -148,7 +148,7 @@ func TestGroupRenamedInstance(t *testing.T) {
 			values := make([]int64, len(tt.instance))
 			items := make([]*Item, len(values))
 			for i, name := range tt.instance {
-				items[i] = Bind(g, &values[i], "fake.load", &ItemOptions{Instance: name, Raw: true})
+				items[i] = Bind(g, &values[i], "fake.load", ItemOptions{Instance: name, Raw: true})
 			}
 			for n, want := range [][]error{make([]error, len(values)), make([]error, len(values)), tt.errs, tt.later} {
 				if n == 2 {

@@ -227,7 +227,7 @@ func runImage(t *testing.T, dir, script string, withRoot bool) (pid int) {
 	defer client.Close()
 	g := client.NewGroup()
 	var name string
-	item := pmapi.Bind(g, &name, "pmcd.hostname", nil)
+	item := pmapi.Bind(g, &name, "pmcd.hostname", pmapi.ItemOptions{})
 	if _, err := g.Fetch(ctx); err != nil || item.Err() != nil || name != "node7" {
 		t.Errorf("pmcd.hostname: %q, %v, %v", name, err, item.Err())
 	}
@@ -260,8 +260,8 @@ func checkFilesystems(t *testing.T, ctx context.Context, client *pmapi.Client, w
 	g := client.NewGroup()
 	var dirs []pmapi.Instance[string]
 	var sizes []pmapi.Instance[uint64]
-	pmapi.BindAll(g, &dirs, "filesys.mountdir", nil)
-	pmapi.BindAll(g, &sizes, "filesys.capacity", nil)
+	pmapi.BindAll(g, &dirs, "filesys.mountdir", pmapi.ItemOptions{})
+	pmapi.BindAll(g, &sizes, "filesys.capacity", pmapi.ItemOptions{})
 	if _, err := g.Fetch(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func (p *goPrinter) probe() {
 			p.check(err)
 			g := p.c.NewGroup()
 			var values []pmapi.Instance[string]
-			item := pmapi.BindAll(g, &values, name, nil)
+			item := pmapi.BindAll(g, &values, name, pmapi.ItemOptions{})
 			_, err := g.Fetch(p.t.Context())
 			p.check(errors.Join(err, item.Err()))
 			p.f("%s %d", name, len(values))

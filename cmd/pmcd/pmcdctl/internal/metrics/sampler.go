@@ -66,7 +66,7 @@ func (s *Sampler) bind() {
 			continue
 		}
 		i := &item{Selection: sel}
-		o := &pmapi.ItemOptions{Instance: sel.Instance, Raw: !s.rates}
+		o := pmapi.ItemOptions{Instance: sel.Instance, Raw: !s.rates}
 		if sel.Instance == "" {
 			i.item = pmapi.BindAll(s.group, &i.all, sel.Name, o)
 		} else {
