@@ -55,8 +55,8 @@ type TextKind int32
 
 // Kinds of help texts.
 const (
-	TextOneLine = TextKind(pdu.TextOneLine) // in one line
-	TextHelp    = TextKind(pdu.TextHelp)    // in full
+	TextOneLine TextKind = TextKind(pdu.TextOneLine) // in one line
+	TextHelp    TextKind = TextKind(pdu.TextHelp)    // in full
 )
 
 // Text returns the help text of a metric (pmLookupText(3)). If the full text is empty, Text

@@ -12,14 +12,14 @@ import (
 // LabelKind is the kind of object that a label belongs to (PM_LABEL_*, pmapi.h).
 type LabelKind int32
 
-// Kinds of labels, and what Client.LabelsAt is to identify an object by.
+// Kinds of labels, and what [Client.LabelsAt] identifies an object by.
 const (
-	LabelContext   = LabelKind(pdu.LabelContext)   // the host, by nothing
-	LabelDomain    = LabelKind(pdu.LabelDomain)    // an agent, by its domain number
-	LabelInDom     = LabelKind(pdu.LabelInDom)     // an instance domain, by its InDom
-	LabelCluster   = LabelKind(pdu.LabelCluster)   // a cluster, by the PMID of a metric in it
-	LabelItem      = LabelKind(pdu.LabelItem)      // a metric, by its PMID
-	LabelInstances = LabelKind(pdu.LabelInstances) // the instances of an instance domain, by its InDom
+	LabelContext   LabelKind = LabelKind(pdu.LabelContext)   // the host, by nothing
+	LabelDomain    LabelKind = LabelKind(pdu.LabelDomain)    // an agent, by its domain number
+	LabelInDom     LabelKind = LabelKind(pdu.LabelInDom)     // an instance domain, by its InDom
+	LabelCluster   LabelKind = LabelKind(pdu.LabelCluster)   // a cluster, by the PMID of a metric in it
+	LabelItem      LabelKind = LabelKind(pdu.LabelItem)      // a metric, by its PMID
+	LabelInstances LabelKind = LabelKind(pdu.LabelInstances) // the instances of an instance domain, by its InDom
 )
 
 // String returns the name of k, such as "domain".
