@@ -50,7 +50,7 @@ const staticBuild = "this is a static build, without cgo: agents cannot be Go pl
 // TestOutside has a row for each claim in docs/plugins.md about how to build,
 // and for the messages that are about that.
 func TestOutside(t *testing.T) {
-	const differs = `plugin was built with a different version of package ` + module + `/(agents|pdu): `
+	const differs = `plugin was built with a different version of package ` + module + `/(agents|internal/pduformat|pdu): `
 	m := newModules(t)
 	made := make(map[build]string)
 	for _, tt := range []struct {
