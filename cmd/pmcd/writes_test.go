@@ -14,7 +14,7 @@ import (
 // user has made.
 var mayWrite = map[string]map[string]string{
 	"internal/safepath": {
-		"open":   "the rights are those of the user who has made the links, or the user's own",
+		"open":   "the links are followed with the rights of their owner, or with the user's own",
 		"Remove": "the package itself", "Listen": "the package itself",
 	},
 	"agents/builtin/xfs":            {"reset": "a file of /proc"},
